@@ -13,10 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from postroad.errors import InvalidSchema
+from postroad.schemas.budget import Budget, TooComplex
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 DEPTH_MAX: Final = 64  # types within types: whoever walks a schema recurses
 FIELDS_MAX: Final = 10_000
+NAME_MAX: Final = 1_000  # characters of a name with its namespace: it is part of every path
+DEFAULT_STEPS_MAX: Final = 100_000  # a default of a union is tried with each of its types
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWN: Final = frozenset(
@@ -129,6 +132,7 @@ class _Reader:
     def __init__(self) -> None:
         self.named: dict[str, NamedType] = {}
         self.fields = 0
+        self._defaults = Budget(DEFAULT_STEPS_MAX)
 
     def read(self, given: Any, namespace: str, where: str, depth: int) -> AvroType:
         if depth > DEPTH_MAX:
@@ -218,6 +222,7 @@ class _Reader:
                 raise InvalidSchema(f"A schema has {FIELDS_MAX} fields at most.")
             if not isinstance(each, dict) or not isinstance(each.get("name"), str) or "type" not in each:
                 raise InvalidSchema(f"{record.full_name}: a field is an object with name and type.")
+            _check_length(each["name"])
             name, where = each["name"], f"{record.full_name}.{each['name']}"
             if not _NAME.fullmatch(name):
                 raise InvalidSchema(f"{where}: a name is of a-z A-Z 0-9 _ and begins with no digit.")
@@ -226,13 +231,20 @@ class _Reader:
             names.add(name)
             type_ = self.read(each["type"], record.namespace, where, depth + 1)
             default = each.get("default", NO_DEFAULT)
-            if default is not NO_DEFAULT and not fits(default, type_):
-                raise InvalidSchema(f"{where}: the default does not fit the field's type.")
+            if default is not NO_DEFAULT:
+                self._check_default(default, type_, where)
             field = RecordField(name, type_, default, _texts(each, "aliases", where))
             field.doc = each["doc"] if isinstance(each.get("doc"), str) else ""
             field.order = each["order"] if isinstance(each.get("order"), str) else ""
             field.extra = {key: value for key, value in each.items() if key not in _OF_FIELDS}
             record.fields.append(field)
+
+    def _check_default(self, default: Any, type_: AvroType, where: str) -> None:
+        try:
+            if not fits(default, type_, self._defaults):
+                raise InvalidSchema(f"{where}: the default does not fit the field's type.")
+        except TooComplex:
+            raise InvalidSchema(f"{where}: the defaults are too complex to be checked.") from None
 
 
 def _symbols(enum: EnumType, given: dict[str, Any]) -> None:
@@ -260,8 +272,14 @@ def _full_name(name: str, namespace: str) -> str:
 
 
 def _check_full_name(full: str) -> None:
+    _check_length(full)
     if not all(_NAME.fullmatch(part) for part in full.removeprefix(".").split(".")):
         raise InvalidSchema(f"{full!r} is no name of a type.")
+
+
+def _check_length(name: str) -> None:
+    if len(name) > NAME_MAX:
+        raise InvalidSchema(f"The name {name[:50]}… is longer than {NAME_MAX} characters.")
 
 
 def _checked_logical(type_: AvroType) -> AvroType:
@@ -298,21 +316,27 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def fits(value: Any, type_: AvroType) -> bool:
-    """Whether JSON is a default of the type. For a union any branch will do, as Avro has it since 1.12."""
+def fits(value: Any, type_: AvroType, budget: Budget | None = None) -> bool:
+    """Whether JSON is a default of the type. For a union any branch will do, as Avro has it since 1.12.
+    Raises TooComplex when the budget is spent."""
+    return _fits(value, type_, budget or Budget(DEFAULT_STEPS_MAX))
+
+
+def _fits(value: Any, type_: AvroType, budget: Budget) -> bool:
+    budget.take()
     if isinstance(type_, UnionType):
-        return any(fits(value, branch) for branch in type_.branches)
+        return any(_fits(value, branch, budget) for branch in type_.branches)
     if isinstance(type_, ArrayType):
-        return isinstance(value, list) and all(fits(each, type_.items) for each in value)
+        return isinstance(value, list) and all(_fits(each, type_.items, budget) for each in value)
     if isinstance(type_, MapType):
-        return isinstance(value, dict) and all(fits(each, type_.values) for each in value.values())
+        return isinstance(value, dict) and all(_fits(each, type_.values, budget) for each in value.values())
     if isinstance(type_, EnumType):
         return isinstance(value, str)
     if isinstance(type_, FixedType):
         return isinstance(value, str) and len(value) == type_.size
     if isinstance(type_, RecordType):
         return isinstance(value, dict) and all(
-            fits(value[field.name], field.type) if field.name in value else field.has_default
+            _fits(value[field.name], field.type, budget) if field.name in value else field.has_default
             for field in type_.fields
         )
     return bool(_FITS[type_.kind](value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from postroad.schemas.avro import (
@@ -17,6 +17,10 @@ from postroad.schemas.avro import (
     UnionType,
     branch_name,
 )
+from postroad.schemas.budget import Budget, TooComplex
+
+STEPS_MAX: Final = 200_000  # types of unions are compared all with all
+PATH_CHARACTERS: Final = 100  # so much of a path is a step
 
 PROMOTIONS: Final = {
     "int": frozenset({"long", "float", "double"}),
@@ -27,10 +31,15 @@ PROMOTIONS: Final = {
 }
 """What a writer's type may be read as, besides itself."""
 
+Seen = dict[tuple[int, int], None]  # pairs of records that are being compared, or were; in their order
+
 
 def differences(reader: AvroType, writer: AvroType) -> list[str]:
     """Why messages of the writer can't be read by the reader; empty: they can."""
-    return list(_Comparison().compare(reader, writer, "", set()))
+    try:
+        return list(_Comparison().compare(reader, writer, "", {}))
+    except (TooComplex, RecursionError):
+        return [f"/: the schemas are too complex to compare in {STEPS_MAX} steps"]
 
 
 class _Comparison:
@@ -38,15 +47,16 @@ class _Comparison:
 
     def __init__(self) -> None:
         self._verdicts: dict[tuple[int, int], bool] = {}  # of branches of unions
+        self._fields: dict[int, dict[str, RecordField]] = {}  # of a writer's records, by their names
+        self._budget = Budget(STEPS_MAX)
 
-    def compare(
-        self, reader: AvroType, writer: AvroType, path: str, seen: set[tuple[int, int]]
-    ) -> Iterator[str]:
+    def compare(self, reader: AvroType, writer: AvroType, path: str, seen: Seen) -> Iterator[str]:
+        self._budget.take(1 + len(path) // PATH_CHARACTERS)
         pair = id(reader), id(writer)
         if pair in seen:
             return
         if isinstance(reader, RecordType):
-            seen.add(pair)
+            seen[pair] = None
         at = path or "/"
         if isinstance(writer, UnionType):
             for branch in writer.branches:
@@ -66,14 +76,14 @@ class _Comparison:
         else:
             yield from self._same_kind(reader, writer, path, seen)
 
-    def _same_kind(
-        self, reader: AvroType, writer: AvroType, path: str, seen: set[tuple[int, int]]
-    ) -> Iterator[str]:
+    def _same_kind(self, reader: AvroType, writer: AvroType, path: str, seen: Seen) -> Iterator[str]:
         at = path or "/"
         if isinstance(reader, RecordType) and isinstance(writer, RecordType):
             yield from self._records(reader, writer, path, seen)
         elif isinstance(reader, EnumType) and isinstance(writer, EnumType):
-            missing = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
+            self._budget.take(len(writer.symbols) + len(reader.symbols))
+            known = {*reader.symbols}
+            missing = [symbol for symbol in writer.symbols if symbol not in known]
             if missing and reader.default is None:
                 yield f"{at}: the enum {reader.full_name} lacks {', '.join(missing)} and has no default"
         elif isinstance(reader, FixedType) and isinstance(writer, FixedType):
@@ -84,17 +94,19 @@ class _Comparison:
         elif isinstance(reader, MapType) and isinstance(writer, MapType):
             yield from self.compare(reader.values, writer.values, f"{path}/values", seen)
 
-    def _records(
-        self, reader: RecordType, writer: RecordType, path: str, seen: set[tuple[int, int]]
-    ) -> Iterator[str]:
+    def _records(self, reader: RecordType, writer: RecordType, path: str, seen: Seen) -> Iterator[str]:
+        if id(writer) not in self._fields:
+            self._fields[id(writer)] = by_name(writer)
+        theirs = self._fields[id(writer)]
         for field in reader.fields:
-            written = written_field(field, writer)
+            written = written_field(field, theirs)
             if written is not None:
                 yield from self.compare(field.type, written.type, f"{path}/{field.name}", seen)
             elif not field.has_default:
                 yield f"{path}/{field.name}: the writer does not have the field, and it has no default"
 
-    def match(self, reader: UnionType, writer: AvroType, seen: set[tuple[int, int]]) -> int | None:
+    def match(self, reader: UnionType, writer: AvroType, seen: Seen) -> int | None:
+        self._budget.take(len(reader.branches))
         candidates = sorted(
             range(len(reader.branches)), key=lambda number: not _is_same(reader.branches[number], writer)
         )
@@ -102,7 +114,10 @@ class _Comparison:
             branch = reader.branches[number]
             pair = id(branch), id(writer)
             if pair not in self._verdicts:
-                self._verdicts[pair] = next(self.compare(branch, writer, "", set(seen)), None) is None
+                before = len(seen)
+                self._verdicts[pair] = next(self.compare(branch, writer, "", seen), None) is None
+                while len(seen) > before:  # it was tried only
+                    seen.popitem()
             if self._verdicts[pair]:
                 return number
         return None
@@ -110,17 +125,20 @@ class _Comparison:
 
 def match(reader: UnionType, writer: AvroType) -> int | None:
     """The branch of the reader's union that a writer's type is read as: one of its own name before others."""
-    return _Comparison().match(reader, writer, set())
+    return _Comparison().match(reader, writer, {})
 
 
 def _is_same(branch: AvroType, writer: AvroType) -> bool:
     return branch.kind == writer.kind and branch_name(branch) == branch_name(writer)
 
 
-def written_field(field: RecordField, writer: RecordType) -> RecordField | None:
+def by_name(record: RecordType) -> dict[str, RecordField]:
+    return {each.name: each for each in record.fields}
+
+
+def written_field(field: RecordField, writer: Mapping[str, RecordField]) -> RecordField | None:
     """The writer's field of that name, or of one of the reader's aliases."""
-    by_name = {each.name: each for each in writer.fields}
-    found = [by_name[name] for name in (field.name, *field.aliases) if name in by_name]
+    found = [writer[name] for name in (field.name, *field.aliases) if name in writer]
     return found[0] if found else None
 
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
+
+from postroad.schemas.budget import Budget, TooComplex
 from postroad.schemas.json_schema import TYPES, JsonSchema, Schema
 
 # Keywords of which only equality is known to be safe.
@@ -18,13 +21,10 @@ _OPAQUE: Final = (
 )  # fmt: skip
 _AT_LEAST: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 _AT_MOST: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
-STEPS_MAX: Final = 20_000  # alternatives within alternatives are compared all with all
+STEPS_MAX: Final = 2_000_000  # alternatives within alternatives are compared all with all
+COMPARISON: Final = 100  # steps of one comparison; of a name, or of ten characters of a path, one
 
 Side = tuple[Schema, str]  # a schema, and the document that it is in
-
-
-class TooComplex(Exception):
-    """The comparison would take too long."""
 
 
 def differences(reader: JsonSchema, writer: JsonSchema) -> list[str]:
@@ -40,14 +40,13 @@ class _Comparison:
         self._reader = reader
         self._writer = writer
         self._under_way: set[tuple[int, int]] = set()
-        self._steps = 0
+        self._budget = Budget(STEPS_MAX)
+        self._same: dict[tuple[int, int], bool] = {}  # of parts that are compared as they are
 
     def compare(self, reader: Side, writer: Side, path: str) -> Iterator[str]:
+        self._budget.take(COMPARISON + len(path) // 10)
         reader, writer = _followed(self._reader, reader), _followed(self._writer, writer)
         new, old = reader[0], writer[0]
-        self._steps += 1
-        if self._steps > STEPS_MAX:
-            raise TooComplex
         if new is True or new == {} or old is False:
             return
         if new is False:
@@ -64,6 +63,7 @@ class _Comparison:
 
     def _compare(self, reader: Side, writer: Side, path: str) -> Iterator[str]:
         new, old = _dict(reader), _dict(writer)
+        self._budget.take(sum(len(each) + len(each.get("enum", ())) for each in (new, old)))
         for name in ("anyOf", "oneOf"):
             if name in old:  # whatever alternative the document was written by, the reader takes it
                 for number, each in enumerate(old[name]):
@@ -72,7 +72,8 @@ class _Comparison:
                     yield from self.compare(reader, side, f"{path}/{name}/{number}")
                 return
         if "allOf" in old:
-            yield from self.compare(reader, (_merged(self._writer, writer), writer[1]), path)
+            merged = _merged(self._writer, writer, self._budget)
+            yield from self.compare(reader, (merged, writer[1]), path)
             return
         yield from self._alternatives(reader, writer, path)
         yield from self._plain(new, old, path)
@@ -95,25 +96,31 @@ class _Comparison:
         lost = sorted(_types(old) - _types(new) - ({"integer"} if "number" in _types(new) else set()))
         if lost:
             yield f"{at}: the type {', '.join(lost)} is not valid any more"
-        if "enum" in new or "const" in new:
-            known = _values(new)
-            written = _values(old)
-            if written is None or any(each not in (known or []) for each in written):
-                yield f"{at}: values of the enum were taken away"
+        known = _values(new)
+        if known is not None and not _has_all(known, _values(old), self._budget):
+            yield f"{at}: values of the enum were taken away"
         yield from _bounds(new, old, at)
         if new.get("pattern", old.get("pattern")) != old.get("pattern"):
             yield f"{at}: the pattern was added or changed"
         if new.get("uniqueItems") is True and old.get("uniqueItems") is not True:
             yield f"{at}: uniqueItems was added"
         for name in _OPAQUE:
-            if name in new and new[name] != old.get(name):
+            if name in new and not self._is_same(new[name], old.get(name)):
                 yield f"{at}: {name} was added or changed"
+
+    def _is_same(self, ours: Any, theirs: Any) -> bool:
+        pair = id(ours), id(theirs)
+        if pair not in self._same:
+            self._same[pair] = ours == theirs
+        return self._same[pair]
 
     def _objects(self, reader: Side, writer: Side, path: str) -> Iterator[str]:
         new, old = _dict(reader), _dict(writer)
         if "object" not in _types(old) or "object" not in _types(new):
             return
         ours, theirs = new.get("properties", {}), old.get("properties", {})
+        needed, given = new.get("required", []), {*old.get("required", [])}
+        self._budget.take(len(ours) + len(theirs) + len(needed) + len(given))
         rest, rest_written = new.get("additionalProperties", True), old.get("additionalProperties", True)
         for name, schema in ours.items():
             written = theirs.get(name, rest_written)
@@ -132,9 +139,9 @@ class _Comparison:
         if "patternProperties" not in new:
             inner = f"{path}/additionalProperties"
             yield from self.compare((rest, reader[1]), (rest_written, writer[1]), inner)
-        for name in new.get("required", []):
+        for name in needed:
             has_default = isinstance(ours.get(name), dict) and "default" in ours[name]
-            if name not in old.get("required", []) and not has_default:
+            if name not in given and not has_default:
                 yield f"{path}/required: {name} has become required"
 
     def _arrays(self, reader: Side, writer: Side, path: str) -> Iterator[str]:
@@ -184,18 +191,21 @@ def _followed(schema: JsonSchema, side: Side) -> Side:
     return True, document
 
 
-def _merged(schema: JsonSchema, side: Side) -> dict[str, Any]:
+def _merged(schema: JsonSchema, side: Side, budget: Budget) -> dict[str, Any]:
     """A writer's `allOf` as one schema, which allows no less than all of them do."""
     whole = {key: value for key, value in _dict(side).items() if key != "allOf"}
+    properties, required = dict(whole.get("properties", {})), list(whole.get("required", []))
     for each in _dict(side)["allOf"]:
-        part = _followed(schema, (each, side[1]))[0]
-        for key, value in _object(part).items():
-            if key == "properties":
-                whole[key] = {**whole.get(key, {}), **value}
-            elif key == "required":
-                whole[key] = [*whole.get(key, []), *value]
-            elif key not in whole:
-                whole[key] = value
+        part = _object(_followed(schema, (each, side[1]))[0])
+        budget.take(len(part) + len(part.get("properties", ())) + len(part.get("required", ())))
+        properties.update(part.get("properties", {}))
+        required += part.get("required", [])
+        for key, value in part.items():
+            whole.setdefault(key, value)
+    if properties:
+        whole["properties"] = properties
+    if required:
+        whole["required"] = required
     return whole
 
 
@@ -221,6 +231,21 @@ def _values(schema: dict[str, Any]) -> list[Any] | None:
     return values
 
 
+def _has_all(known: list[Any], written: list[Any] | None, budget: Budget) -> bool:
+    """Whether all that may have been written is still known; None: it may have been anything."""
+    if written is None:
+        return False
+    budget.take(len(known) + len(written))
+    return {*map(_spelled, written)} <= {*map(_spelled, known)}
+
+
+def _spelled(value: Any) -> bytes:
+    """The same for values that are equal in JSON: 1.0 is 1."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return msgspec.json.encode(value, order="sorted")
+
+
 def _is_number_pair(new: dict[str, Any], old: dict[str, Any], name: str, fits: Any) -> bool:
     """Draft 4 has true for an exclusive bound."""
     ours, theirs = new.get(name), old.get(name)
@@ -230,7 +255,10 @@ def _is_number_pair(new: dict[str, Any], old: dict[str, Any], name: str, fits: A
 
 
 def _divides(ours: float, theirs: float) -> bool:
-    return ours != 0 and theirs % ours == 0
+    try:
+        return ours != 0 and theirs % ours == 0
+    except OverflowError:  # a whole number that no float is as large as
+        return False
 
 
 def _tuple_of(schema: dict[str, Any]) -> tuple[list[Any], Schema]:

@@ -30,8 +30,10 @@ _ONE: Final = (
 _MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED: Final = ("properties", "patternProperties", "definitions", "$defs", "dependentSchemas")
 _COUNTS: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_EXCLUSIVE: Final = ("exclusiveMinimum", "exclusiveMaximum")
 _NUMBERS: Final = ("minimum", "maximum", "multipleOf")
 
+_INDEX: Final = re.compile(r"[0-9]{1,9}")
 _PERCENT: Final = re.compile(r"%([0-7][0-9a-fA-F])")
 
 Schema = bool | dict[str, Any]
@@ -45,9 +47,17 @@ class JsonSchema:
         self.documents = {**documents, "": root}
         own = root.get("$id", root.get("id", "")) if isinstance(root, dict) else ""
         self.base = own if isinstance(own, str) else ""
+        self._resolved: dict[tuple[str, str], tuple[Schema, str] | None] = {}
+        self._anchors: dict[str, dict[str, Schema]] = {}
 
     def resolve(self, reference: str, document: str = "") -> tuple[Schema, str] | None:
         """What a `$ref` in a document stands for, and in which document that is; None: there is none."""
+        key = reference, document
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(reference, document)
+        return self._resolved[key]
+
+    def _resolve(self, reference: str, document: str) -> tuple[Schema, str] | None:
         name, _, pointer = reference.partition("#")
         if not name:
             found_in = document
@@ -61,14 +71,16 @@ class JsonSchema:
         for part in pointer.split("/")[1:]:
             key = _PERCENT.sub(lambda found: chr(int(found[1], 16)), part)
             key = key.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and key.isdigit() and int(key) < len(found):
+            if isinstance(found, list) and _INDEX.fullmatch(key) and int(key) < len(found):
                 found = found[int(key)]
             elif isinstance(found, dict) and key in found:
                 found = found[key]
             else:
                 return None
         if pointer and not pointer.startswith("/"):
-            found = _by_anchor(self.documents[found_in], pointer)
+            if found_in not in self._anchors:
+                self._anchors[found_in] = dict(_anchors(self.documents[found_in]))
+            found = self._anchors[found_in].get(pointer)
         return (found, found_in) if isinstance(found, (bool, dict)) else None
 
 
@@ -76,12 +88,16 @@ def parse(text: str, references: Mapping[str, str] | None = None) -> JsonSchema:
     """`references`: texts by the names under which this one refers to them. Raises InvalidSchema."""
     documents = {name: _decoded(each) for name, each in (references or {}).items()}
     schema = JsonSchema(_decoded(text), documents)
-    for document in schema.documents.values():
-        _check(document, "#", 0)
-    for name, document in schema.documents.items():
-        for reference in _references(document):
-            if schema.resolve(reference, name) is None:
+    checker = _Checker()
+    waiting: list[tuple[Schema, str]] = [(document, name) for name, document in schema.documents.items()]
+    while waiting:  # a reference may lead to where no keyword does
+        part, document = waiting.pop()
+        checker.check(part, ("#",))
+        for reference in checker.take_references():
+            found = schema.resolve(reference, document)
+            if found is None:
                 raise InvalidSchema(f"$ref {reference!r} leads nowhere.")
+            waiting.append(found)
     return schema
 
 
@@ -118,25 +134,42 @@ def parts(schema: Schema) -> Iterator[tuple[str, Any]]:
             yield f"{name}/{key}", each
 
 
-def _check(schema: Any, path: str, depth: int) -> None:
-    """Raises InvalidSchema where a keyword has a value that no draft allows it."""
-    if depth > DEPTH_MAX:
-        raise InvalidSchema(f"The JSON schema nests deeper than {DEPTH_MAX} levels.")
-    if isinstance(schema, bool):
-        return
-    if not isinstance(schema, dict):
-        raise InvalidSchema(f"{path}: a schema is an object, true or false.")
-    _check_keywords(schema, path)
-    for name, part in parts(schema):
-        _check(part, f"{path}/{name}", depth + 1)
+class _Checker:
+    """Looks at each schema once, and remembers where those that it has seen refer to."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._references: list[str] = []
+
+    def check(self, schema: Any, path: tuple[str, ...]) -> None:
+        """Raises InvalidSchema where a keyword has a value that no draft allows it."""
+        if len(path) > DEPTH_MAX:
+            raise InvalidSchema(f"The JSON schema nests deeper than {DEPTH_MAX} levels.")
+        if isinstance(schema, bool) or id(schema) in self._seen:
+            return
+        if not isinstance(schema, dict):
+            raise InvalidSchema(f"{'/'.join(path)}: a schema is an object, true or false.")
+        self._seen.add(id(schema))
+        try:
+            _check_keywords(schema)
+        except InvalidSchema as error:
+            raise InvalidSchema(f"{'/'.join(path)}/{error}") from None
+        if "$ref" in schema:
+            self._references.append(schema["$ref"])
+        for name, part in parts(schema):
+            self.check(part, (*path, name))
+
+    def take_references(self) -> list[str]:
+        found, self._references = self._references, []
+        return found
 
 
-def _check_keywords(schema: dict[str, Any], path: str) -> None:
+def _check_keywords(schema: dict[str, Any]) -> None:
     kinds = schema.get("type", [])
     for kind in kinds if isinstance(kinds, list) else [kinds]:
         if not isinstance(kind, str) or kind not in TYPES:
-            raise InvalidSchema(f"{path}/type: {kind!r} is none of {', '.join(sorted(TYPES))}.")
-    _check_numbers(schema, path)
+            raise InvalidSchema(f"type: {kind!r} is none of {', '.join(sorted(TYPES))}.")
+    _check_numbers(schema)
     for names, type_, right in (
         (("required", "enum", *_MANY), list, "an array"),
         (_NAMED, dict, "an object"),
@@ -144,34 +177,30 @@ def _check_keywords(schema: dict[str, Any], path: str) -> None:
     ):
         for name in names:
             if name in schema and not isinstance(schema[name], type_):
-                raise InvalidSchema(f"{path}/{name} must be {right}.")
+                raise InvalidSchema(f"{name} must be {right}.")
     if not all(isinstance(each, str) for each in schema.get("required", [])):
-        raise InvalidSchema(f"{path}/required must have names.")
+        raise InvalidSchema("required must have names.")
 
 
-def _check_numbers(schema: dict[str, Any], path: str) -> None:
+def _check_numbers(schema: dict[str, Any]) -> None:
     for name in (*_COUNTS, *_NUMBERS):
         number = schema.get(name, 1)
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            raise InvalidSchema(f"{path}/{name} must be a number.")
+            raise InvalidSchema(f"{name} must be a number.")
         if name in _COUNTS and (number < 0 or number != int(number)):
-            raise InvalidSchema(f"{path}/{name} must be a whole number of 0 or more.")
+            raise InvalidSchema(f"{name} must be a whole number of 0 or more.")
+    for name in _EXCLUSIVE:
+        if not isinstance(schema.get(name, 1), (bool, int, float)):
+            raise InvalidSchema(f"{name} must be a number, or true or false.")
 
 
-def _references(schema: Any) -> Iterator[str]:
+def _anchors(schema: Any) -> Iterator[tuple[str, Schema]]:
+    """The last ones first: a name that is there twice is the first one's."""
     if isinstance(schema, dict):
-        if isinstance(schema.get("$ref"), str):
-            yield schema["$ref"]
-        for _, part in parts(schema):
-            yield from _references(part)
-
-
-def _by_anchor(schema: Any, name: str) -> Any:
-    if isinstance(schema, dict):
-        if schema.get("$anchor") == name or schema.get("$id") == f"#{name}" or schema.get("id") == f"#{name}":
-            return schema
-        for _, part in parts(schema):
-            found = _by_anchor(part, name)
-            if found is not None:
-                return found
-    return None
+        for _, part in reversed([*parts(schema)]):
+            yield from _anchors(part)
+        for name in ("id", "$id"):
+            if isinstance(schema.get(name), str) and schema[name].startswith("#"):
+                yield schema[name][1:], schema
+        if isinstance(schema.get("$anchor"), str):
+            yield schema["$anchor"], schema

@@ -6,8 +6,10 @@ out of the canonical form: they say nothing about messages on the wire."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 from postroad.errors import InvalidSchema
@@ -20,6 +22,7 @@ KEY_TYPES: Final = frozenset({*SCALARS} - {"double", "float", "bytes"})
 NUMBER_MAX: Final = (1 << 29) - 1
 RESERVED: Final = range(19_000, 20_000)
 DEPTH_MAX: Final = 64
+NAME_MAX: Final = 1_000  # characters of a type's full name, which is looked for in each scope around it
 MESSAGE, ENUM = "message", "enum"
 
 
@@ -62,13 +65,19 @@ class ProtoMessage:
     extensions: list[tuple[int, int]] = field(default_factory=list)
 
     @property
-    def oneofs(self) -> list[str]:
-        return list(dict.fromkeys(each.oneof for each in self.fields if each.oneof))
+    def oneofs(self) -> dict[str, list[ProtoField]]:
+        """The fields of each, by its name."""
+        found: dict[str, list[ProtoField]] = {}
+        for each in self.fields:
+            if each.oneof:
+                found.setdefault(each.oneof, []).append(each)
+        return found
 
 
 @dataclass
 class ProtoFile:
-    """`known` has all types that fields may name, by full name, once the file is linked."""
+    """`known` has all types that fields may name, by full name, once the file is linked; files that were
+    linked with each other share it."""
 
     syntax: str = "proto2"
     package: str = ""
@@ -86,11 +95,17 @@ def _types(
     messages: Sequence[ProtoMessage], enums: Sequence[ProtoEnum], scope: str
 ) -> Iterator[tuple[str, ProtoMessage | ProtoEnum]]:
     for enum in enums:
-        yield _within(scope, enum.name), enum
+        yield _full_name(scope, enum.name), enum
     for message in messages:
-        full = _within(scope, message.name)
+        full = _full_name(scope, message.name)
         yield full, message
         yield from _types(message.messages, message.enums, full)
+
+
+def _full_name(scope: str, name: str) -> str:
+    if len(scope) + len(name) > NAME_MAX:
+        raise InvalidSchema(f"The name {name[:50]}… is longer than {NAME_MAX} characters with its package.")
+    return _within(scope, name)
 
 
 def _within(scope: str, name: str) -> str:
@@ -100,14 +115,13 @@ def _within(scope: str, name: str) -> str:
 # --- linking
 
 
-def link(file: ProtoFile, imported: Mapping[str, ProtoFile]) -> None:
-    """Every field's type gets its full name. `imported`: all files that can be reached. Raises
-    InvalidSchema."""
+def link(file: ProtoFile, imported: Collection[str], known: dict[str, ProtoMessage | ProtoEnum]) -> None:
+    """Every field's type gets its full name. `imported`: names of the files that can be reached; `known`: the
+    types in them, to which those of this one are added. Raises InvalidSchema."""
     for name, _ in file.imports:
         if name not in imported:
             raise InvalidSchema(f"The imported file {name!r} is not among the references.")
-    for other in imported.values():
-        file.known.update(other.types())
+    file.known = known
     for full, made in file.types():
         if full in file.known:
             raise InvalidSchema(f"The type {full} is defined twice.")
@@ -125,6 +139,8 @@ def _linked(name: str, scope: str, file: ProtoFile) -> str:
     """The innermost scope that knows the name's first part decides, as protoc has it."""
     if name in SCALARS:
         return name
+    if len(name) > NAME_MAX:
+        raise InvalidSchema(f"{scope}: there is no type {name[:50]}….")
     if name.startswith("."):
         if name[1:] in file.known:
             return name[1:]
@@ -141,15 +157,18 @@ def _linked(name: str, scope: str, file: ProtoFile) -> str:
 def _check_fields(full: str, message: ProtoMessage) -> None:
     names: set[str] = set()
     numbers: set[int] = set()
+    reserved, reserved_names = sorted(message.reserved), {*message.reserved_names}
+    lasts = list(accumulate((last for _, last in reserved), max))  # up to each range
     for each in message.fields:
         where = f"{full}.{each.name}"
         if each.name in names or each.number in numbers:
             raise InvalidSchema(f"{where}: the name or the number {each.number} is there twice.")
         if not 1 <= each.number <= NUMBER_MAX or each.number in RESERVED:
             raise InvalidSchema(f"{where}: {each.number} can't be the number of a field.")
-        if any(first <= each.number <= last for first, last in message.reserved):
+        before = bisect_right(reserved, each.number, key=lambda limits: limits[0])
+        if before and lasts[before - 1] >= each.number:
             raise InvalidSchema(f"{where}: the number {each.number} is reserved.")
-        if each.name in message.reserved_names:
+        if each.name in reserved_names:
             raise InvalidSchema(f"{where}: the name is reserved.")
         if each.is_map and each.key not in KEY_TYPES:
             raise InvalidSchema(f"{where}: {each.key} can't be the type of a map's keys.")
@@ -166,6 +185,8 @@ def _check_enum(full: str, enum: ProtoEnum, syntax: str) -> None:
         raise InvalidSchema(f"{full}: a value's name is there twice.")
     if not enum.allow_alias and len({number for _, number in enum.values}) != len(enum.values):
         raise InvalidSchema(f"{full}: a value's number is there twice, without allow_alias.")
+    if not all(-(1 << 31) <= number < 1 << 31 for _, number in enum.values):
+        raise InvalidSchema(f"{full}: a value's number needs more than 32 bits.")
 
 
 # --- the canonical form, a .proto file
@@ -196,16 +217,13 @@ def _message_lines(message: ProtoMessage, file: ProtoFile, indent: str) -> Itera
         yield f'{inner}reserved "{name}";'
     for first, last in message.extensions:
         yield f"{inner}extensions {_range(first, last)};"
-    done: set[str] = set()
+    oneofs = message.oneofs
     for each in message.fields:
         if not each.oneof:
             yield inner + _field_line(each, file)
-        elif each.oneof not in done:
-            done.add(each.oneof)
+        elif each is oneofs[each.oneof][0]:
             yield f"{inner}oneof {each.oneof} {{"
-            for member in message.fields:
-                if member.oneof == each.oneof:
-                    yield f"{inner}  {_field_line(member, file)}"
+            yield from (f"{inner}  {_field_line(member, file)}" for member in oneofs[each.oneof])
             yield f"{inner}}}"
     for nested in message.messages:
         yield from _message_lines(nested, file, inner)

@@ -45,6 +45,7 @@ def _messages(
 ) -> Iterator[str]:
     assert isinstance(new, ProtoMessage)
     ours, theirs = {each.number: each for each in new.fields}, {each.number: each for each in old.fields}
+    oneofs = new.oneofs
     for number, field in theirs.items():
         at = f"/{path}/{number} ({field.name})"
         mine = ours.get(number)
@@ -52,16 +53,13 @@ def _messages(
             yield from _fields(mine, field, at, reader, writer)
         elif field.label == "required":
             yield f"{at}: a required field was removed"
-        elif field.oneof and field.oneof in new.oneofs:
+        elif field.oneof and field.oneof in oneofs:
             yield f"{at}: the field was removed from the oneof {field.oneof}"
     for number, field in ours.items():
         if number not in theirs and field.label == "required":
             yield f"/{path}/{number} ({field.name}): a required field was added"
-    for oneof in new.oneofs:
-        moved = [
-            each for each in new.fields
-            if each.oneof == oneof and each.number in theirs and not theirs[each.number].oneof
-        ]  # fmt: skip
+    for oneof, members in oneofs.items():
+        moved = [each for each in members if each.number in theirs and not theirs[each.number].oneof]
         if len(moved) > 1:
             names = ", ".join(each.name for each in moved)
             yield f"/{path}: several fields were moved into the oneof {oneof}: {names}"

@@ -211,20 +211,18 @@ def encode(file: ProtoFile, name: str) -> bytes:
 
 def _encoded_message(message: ProtoMessage, file: ProtoFile, scope: str) -> bytes:
     full = f"{scope}.{message.name}" if scope else message.name
-    oneofs = message.oneofs
-    made_up = [each.name for each in message.fields if _is_proto3_optional(each, file)]
+    made_up = [f"_{each.name}" for each in message.fields if _is_proto3_optional(each, file)]
+    numbers = {name: number for number, name in enumerate([*message.oneofs, *made_up])}
     parts = [_of_text(1, message.name)]
     for each in message.fields:
-        if _is_proto3_optional(each, file):
-            oneof: int | None = len(oneofs) + made_up.index(each.name)
-        else:
-            oneof = oneofs.index(each.oneof) if each.oneof else None
+        name = f"_{each.name}" if _is_proto3_optional(each, file) else each.oneof
+        oneof = numbers[name] if name else None
         parts.append(_of_bytes(2, _encoded_field(each, file, full, oneof)))
     parts += [_of_bytes(3, _encoded_message(each, file, full)) for each in message.messages]
     parts += [_of_bytes(3, _encoded_entry(each, file)) for each in message.fields if each.is_map]
     parts += [_of_bytes(4, _encoded_enum(each)) for each in message.enums]
     parts += [_of_bytes(5, _of_range(each)) for each in message.extensions]
-    parts += [_of_bytes(8, _of_text(1, each)) for each in (*oneofs, *(f"_{name}" for name in made_up))]
+    parts += [_of_bytes(8, _of_text(1, each)) for each in numbers]
     parts += [_of_bytes(9, _of_range(each)) for each in message.reserved]
     parts += [_of_text(10, each) for each in message.reserved_names]
     return b"".join(parts)

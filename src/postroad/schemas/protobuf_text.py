@@ -139,8 +139,9 @@ class _Parser:
             token = self._next()
             if token[:1] in "\"'" and token:
                 message.reserved_names.append(token[1:-1])
-            elif token.isdigit():
-                first = last = int(token)
+            elif token[0].isdigit():
+                self._at -= 1
+                first = last = self._integer()
                 if self._peek() == "to":
                     self._next()
                     if self._peek() == "max":

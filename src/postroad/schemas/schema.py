@@ -103,16 +103,22 @@ def _json(text: str, references: Mapping[str, str]) -> Parsed:
 
 def _protobuf(text: str, references: Mapping[str, str]) -> Parsed:
     files: dict[str, protobuf.ProtoFile] = {}
+    everything: dict[str, protobuf.ProtoMessage | protobuf.ProtoEnum] = {}
     for name, known in well_known.FILES.items():
         if name in text or any(name in other for other in references.values()) or is_descriptor(text):
             files[name] = protobuf_text.parse_text(known)
-            protobuf.link(files[name], {})
+            protobuf.link(files[name], (), everything)
     for name, referenced in references.items():
         file = _proto_file(referenced)
-        protobuf.link(file, files)
+        protobuf.link(file, files, everything)
         files[name] = file
     file = _proto_file(text)
-    protobuf.link(file, {name: files[name] for name in files if name in _reached(file, files)})
+    reached = _reached(file, files)
+    protobuf.link(
+        file,
+        reached & files.keys(),
+        dict(pair for name in reached if name in files for pair in files[name].types()),
+    )
     canonical = protobuf.canonical(file)
     return Parsed(PROTOBUF, canonical if is_descriptor(text) else text, canonical, file)
 

@@ -23,7 +23,7 @@ from postroad.schemas.avro import (
     RecordType,
     UnionType,
 )
-from postroad.schemas.avro_compatibility import differences, match, written_field
+from postroad.schemas.avro_compatibility import by_name, differences, match, written_field
 from postroad.spark import avro_types
 from postroad.spark.avro_defaults import default_value
 from postroad.spark.avro_types import arrow_type
@@ -130,8 +130,9 @@ def _record(writer: RecordType, wanted: RecordType) -> Node:
     kind = arrow_type(wanted)
     slots: dict[int, int] = {}  # of the writer's fields
     defaults: dict[int, Any] = {}
+    theirs = by_name(writer)
     for number, field in enumerate(wanted.fields):
-        written = written_field(field, writer)
+        written = written_field(field, theirs)
         if written is not None:
             slots[writer.fields.index(written)] = number
         else:

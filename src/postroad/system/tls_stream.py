@@ -23,7 +23,9 @@ from typing import Any, Final
 
 from postroad.system.stream import Buffer, SentFile, Stream
 
-RECEIVED_BYTES: Final = 256 * 1024  # with 64 KiB the node took a sixth more processor time for a large produce
+RECEIVED_BYTES: Final = (
+    256 * 1024
+)  # with 64 KiB the node took a sixth more processor time for a large produce
 SENT_BYTES: Final = 64 * 1024  # four records: more at a time gained nothing
 ENCRYPTED_BYTES_MAX: Final = 256 * 1024
 

@@ -119,9 +119,7 @@ class Registrar:
             (f"version {version.value.version}", await self.parsed(registry, version.value))
             for version in versions
         ]
-        size = len(parsed.text) + sum(len(old.text) for _, old in earlier)
-        if size < IN_THREAD_BYTES:
-            return compatibility.problems(level, parsed, earlier)
+        # A small schema, too, may take a second to compare.
         return await asyncio.to_thread(compatibility.problems, level, parsed, earlier)
 
     # --- deletions and settings
