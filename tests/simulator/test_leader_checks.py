@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroad.broker.leader_checks import ELECTION_S, HOLD_S
-from postroad.broker.orphans import PAUSE_S
+from postroad.broker.orphans import LISTED_S, PAUSE_S
 from postroad.cluster import leadership
 from postroad.errors import LeaderNotAvailable
 from tests.faults.raw import metadata_of
@@ -125,14 +125,59 @@ def test_nobody_waits_where_nobody_can_be_elected(cluster: SimulatedCluster) -> 
     assert (leader_of(answer), took_s < AT_ONCE_S) == (-1, True)
 
 
-def test_a_node_that_fell_silent_is_listed_no_more(cluster: SimulatedCluster) -> None:
+def fall_silent(cluster: SimulatedCluster, number: int) -> None:
+    for other in {1, 2, 3} - {number}:
+        cluster.network.cut(host_of(number), host_of(other))
+    cluster.cut_from_store(number)
+
+
+@pytest.mark.parametrize("asked", [2, 3])
+def test_the_successor_of_a_node_that_fell_silent_is_named_at_once_while_that_node_is_still_listed(
+    cluster: SimulatedCluster, asked: int
+) -> None:
+    """Or librdkafka forgets the silent node and its successor with it, and waits for a timer."""
+    fall_silent(cluster, 1)
+    cluster.until(lambda: 1 not in cluster.nodes[asked].image.nodes)
+    answer, took_s = ask(cluster, asked)
+    assert (leader_of(answer) in (2, 3), took_s < PAUSE_S) == (True, True)
+    assert [node.node_id for node in answer.brokers] == [1, 2, 3]
+    silent, entry = answer.brokers[0], cluster.nodes[1].registration.me
+    assert (silent.host, silent.port) == (entry.host, entry.port)
+
+
+def test_who_asks_just_before_the_lease_of_a_silent_leader_ends_hears_of_the_successor_first(
+    cluster: SimulatedCluster,
+) -> None:
+    fall_silent(cluster, 1)
+    cluster.run_for(LEASE_MS / 1000 - HOLD_S / 2)
+    assert cluster.state("jobs").leader == 1
+    answer, took_s = ask(cluster, 2)
+    assert (leader_of(answer) in (2, 3), took_s < HOLD_S) == (True, True)
+    assert [node.node_id for node in answer.brokers] == [1, 2, 3]
+
+
+def test_a_node_that_fell_silent_is_listed_no_more_after_a_moment(cluster: SimulatedCluster) -> None:
     """Or a client would wait for it as long as for an answer."""
-    for other in (2, 3):
-        cluster.network.cut(host_of(1), host_of(other))
-    cluster.cut_from_store(1)
-    cluster.until(lambda: cluster.state("jobs").leader in (2, 3))
+    fall_silent(cluster, 1)
+    cluster.until(lambda: 1 not in cluster.nodes[2].image.nodes)
+    cluster.run_for(LISTED_S)
     answer, _ = ask(cluster, 2)
     assert [node.node_id for node in answer.brokers] == [2, 3]
+
+
+@pytest.mark.parametrize("asked", [1, 2])
+def test_a_node_that_was_silent_for_a_moment_is_listed_once(cluster: SimulatedCluster, asked: int) -> None:
+    """Also by itself, when it hears that its lease has ended and when it has registered anew."""
+    fall_silent(cluster, 1)
+    cluster.until(lambda: 1 not in cluster.nodes[2].image.nodes)
+    cluster.network.heal()
+    cluster.store.heal()
+    cluster.until(lambda: 1 not in cluster.nodes[asked].image.nodes)
+    answer, _ = ask(cluster, asked)
+    assert [node.node_id for node in answer.brokers] == [1, 2, 3]
+    cluster.until(lambda: 1 in cluster.nodes[asked].image.nodes)
+    answer, _ = ask(cluster, asked)
+    assert [node.node_id for node in answer.brokers] == [1, 2, 3]
 
 
 def test_a_node_that_has_stopped_is_listed_no_more(cluster: SimulatedCluster) -> None:

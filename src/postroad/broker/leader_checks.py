@@ -7,8 +7,8 @@ followed the store as far as this node, so it also knows that it leads. One whos
 suspected, and the answer waits until the image names another one, for `HOLD_S` at most.
 
 Nobody waits for what may take long: a leader that has been silent for longer than its lease lasts, or a
-partition that nobody can be elected for. Nor does anybody wait in the moment after a death, when no successor
-is named (`orphans`).
+partition that nobody can be elected for. Nor does anybody wait in the moment after a node was found dead,
+when no successor is named (`orphans`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.orphans import Orphans
 from postroad.broker.peers import Peers
-from postroad.cluster.image import Changes, Topic
+from postroad.cluster.image import Changes, NodeEntry, Topic
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.leadership import is_replaceable
 from postroad.errors import ApiError, RequestTimedOut
@@ -45,16 +45,27 @@ class LeaderChecks:
         self._asking: dict[int, None] = {}  # leaders that have a question to answer
         self._silent_since: dict[int, float] = {}
         self._changed_s = 0.0  # when the image last changed
-        self._orphans = Orphans()
+        self._orphans = Orphans(node.suspects.is_refusing)
 
     def changed(self, changes: Changes) -> None:
         """The image has changed."""
         self._changed_s = self._node.loop.time()
-        self._orphans.changed(changes, self._changed_s)
+        for entry in self._orphans.changed(changes, self._changed_s):
+            if entry.id != self._me:
+                self._node.tasks.start(self._look_at(entry), "look-at-silent-node")
+
+    async def _look_at(self, entry: NodeEntry) -> None:
+        """A node that another one has found dead may have had nothing to do with this one."""
+        if await self._node.suspects.is_refused_by(entry):
+            self._orphans.found_dead(entry.id)
 
     def orphans(self) -> Container[tuple[bytes, int]]:
         """Topic id and index of the partitions whose leaders are not named for a moment."""
         return self._orphans.at(self._node.loop.time())
+
+    def silent_nodes(self) -> list[NodeEntry]:
+        """Other nodes that are gone, and still offered to clients for a moment."""
+        return [entry for entry in self._orphans.silent_at(self._node.loop.time()) if entry.id != self._me]
 
     def are_needed(self, topics: Iterable[Topic]) -> bool:
         """Whether another node leads any of these partitions, or is about to."""

@@ -4,15 +4,17 @@ An empty list asks for all topics in version 0 and for none later on; null asks 
 does not exist is created where client and node both allow it (`topics.auto_create`); the answer then
 waits until the topic can be used.
 
-Only nodes that serve are offered. The answer waits for a while until the
-leaders that it names are known to live (`leader_checks`). A partition without one has LEADER_NOT_AVAILABLE,
-and for a moment so has one whose leader has just died (`orphans`): clients ask again.
+Only nodes that serve are offered, and for a moment those that fell silent. The answer waits for a while
+until the leaders that it names are known to live (`leader_checks`). A partition without one has
+LEADER_NOT_AVAILABLE, and for a moment so has one whose leader was just found dead (`orphans`): clients ask
+again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from functools import partial
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from postroad.broker.access import CLUSTER, NOT_ASKED, TOPIC, Access, Rights
@@ -134,7 +136,7 @@ def _respond(node: Uses, call: Call, request: codec.MetadataRequest, refused: di
     response = codec.MetadataResponse(
         brokers=[
             codec.MetadataResponseBroker(entry.id, *view.address(entry), entry.rack or None)
-            for entry in view.nodes()
+            for entry in sorted([*view.nodes(), *node.leader_checks.silent_nodes()], key=attrgetter("id"))
         ],
         cluster_id=image.cluster_id,
         controller_id=view.controller(),
