@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +24,8 @@ from tests.gateway.console.conftest import api
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 DASHBOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
+ALERT_TESTS = ALERTS.with_name("alerts_test.yml")
+PROMTOOL = shutil.which("promtool")
 
 SELECTOR = re.compile(r"\b(postroad_\w+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"[^"]*"')
@@ -86,6 +90,21 @@ def test_alerts_say_what_is_wrong_and_what_to_do() -> None:
         grouped = ",".join(GROUPING.findall(rule["expr"]))
         for label in re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])):
             assert label in grouped or "by (" not in rule["expr"], rule["alert"]
+
+
+def test_every_alert_has_a_case_in_which_it_fires() -> None:
+    cases = [
+        case for each in yaml.safe_load(ALERT_TESTS.read_text())["tests"] for case in each["alert_rule_test"]
+    ]
+    fires = {case["alertname"] for case in cases if case["exp_alerts"]}
+    assert fires == {rule["alert"] for rule in rules()}
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="there is no promtool here (Debian: apt-get install prometheus)")
+@pytest.mark.parametrize(("verb", "path"), [("check", ALERTS), ("test", ALERT_TESTS)])
+def test_promtool_is_content(verb: str, path: Path) -> None:
+    done = subprocess.run([str(PROMTOOL), verb, "rules", path], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
