@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 from postroad.client import offsets, subscriptions
 from postroad.client.client import Client
 from postroad.client.consumer import Consumer
+from postroad.client.letter_edit import NO_EDIT, Edit
 from postroad.client.metadata import TopicPartition
 from postroad.client.offsets import EARLIEST
 from postroad.client.producer import Delivery, Producer
@@ -127,7 +128,9 @@ class Redrive:
     """`to` None: each to its own topic. `to_all`: for all subscriptions of the topic, not only for the one in
     which it died. `rate` is letters a second. `dry` sends nothing. `ends`: up to these offsets of the
     dead-letter topic, by partition; None: what is there when it begins. `may_write`: whether letters may go
-    to a topic, where that is not the nodes' affair."""
+    to a topic, where that is not the nodes' affair. `chosen`: only these, by partition and offset; None:
+    all. `edit` is made to each; one that it does not fit is kept. `discard`: they are struck off, and go
+    nowhere."""
 
     def __init__(
         self,
@@ -142,6 +145,9 @@ class Redrive:
         dry: bool = False,
         ends: Mapping[int, int] | None = None,
         may_write: Callable[[str], bool] = lambda _: True,
+        chosen: Collection[tuple[int, int]] | None = None,
+        edit: Edit = NO_EDIT,
+        discard: bool = False,
     ) -> None:
         self.report = Report()
         self._client = client
@@ -154,6 +160,10 @@ class Redrive:
         self._dry = dry
         self._ends = ends
         self._may_write = may_write
+        self._chosen = None if chosen is None else frozenset(chosen)
+        self._to_come = set() if chosen is None else set(chosen)  # chosen ones that were not seen yet
+        self._edit = edit
+        self._discard = discard
         self._stopping = asyncio.Event()
         self._known: dict[str, bool] = {}
         self._held: dict[str, set[str]] = {}  # the topics of subscriptions
@@ -208,16 +218,24 @@ class Redrive:
                     old = [record for record in came if record.offset < end]
                     for letter in await not_sent_back(self._client, topic_partition, old):
                         if not self._is_enough():
-                            await self._count_one(letter)
+                            await self._count_one(topic_partition, letter)
                     self._total = self.report.seen
                     progress(self.report.seen, self._total)
 
-    async def _count_one(self, letter: Record) -> None:
+    async def _count_one(self, topic_partition: TopicPartition, letter: Record) -> None:
         self.report.seen += 1
-        if not self._filter.matches(letter):
+        if not self._is_wanted(topic_partition, letter):
             self.report.kept += 1
-        elif await self._target(letter) is not None:
+        elif self._discard or await self._target(letter) is not None:
             self.report.sent += 1
+
+    def _is_wanted(self, topic_partition: TopicPartition, letter: ShareMessage | Record) -> bool:
+        if self._chosen is not None:
+            where = topic_partition.partition, letter.offset
+            self._to_come.discard(where)
+            if where not in self._chosen:
+                return False
+        return self._filter.matches(letter) and (self._discard or self._edit.fits(letter.value))
 
     async def _ends_of(self, topic_partitions: list[TopicPartition]) -> Mapping[TopicPartition, int]:
         if self._ends is None:
@@ -256,6 +274,8 @@ class Redrive:
             await self._pace(began)
 
     def _is_enough(self) -> bool:
+        if self._chosen is not None and not self._to_come:
+            return True
         return self._limit is not None and self.report.sent >= self._limit
 
     def _batch(self) -> int:
@@ -274,21 +294,23 @@ class Redrive:
         self, consumer: ShareConsumer, producer: Producer, letters: Sequence[ShareMessage]
     ) -> None:
         on_their_way: list[tuple[ShareMessage, Delivery]] = []
+        done_with: list[ShareMessage] = []
         for letter in letters:
             self.report.seen += 1
-            if not self._filter.matches(letter):
+            if not self._is_wanted(letter.topic_partition, letter):
                 self.report.kept += 1
+            elif self._discard:
+                done_with.append(letter)
             elif (target := await self._target(letter)) is not None:
                 on_their_way.append((letter, await self._publish(producer, target, letter)))
-        published: list[ShareMessage] = []
         for letter, delivery in on_their_way:
             try:
                 await delivery
-                published.append(letter)
+                done_with.append(letter)
             except PostroadError as error:
                 self.report.fail(str(error))
-        self.report.sent += len(published)
-        for refusal in await consumer.settle(published):
+        self.report.sent += len(done_with)
+        for refusal in await consumer.settle(done_with):
             self.report.fail(f"sent back, but not struck off the dead letters: {refusal.error}")
 
     async def _target(self, letter: ShareMessage | Record) -> str | None:
@@ -336,10 +358,11 @@ class Redrive:
         return True
 
     async def _publish(self, producer: Producer, target: str, letter: ShareMessage) -> Delivery:
-        headers = revived(letter.headers)
+        edit, headers = self._edit, self._edit.headers_of(revived(letter.headers))
         if (addressee := self._addressee(letter, target)) is not None:
             headers.append((FOR, addressee))
-        return await producer.send(target, letter.value, key=letter.key, headers=headers)
+        value, key = edit.value_of(letter.value), edit.key_of(letter.key)
+        return await producer.send(target, value, key=key, headers=headers)
 
 
 def revived(headers: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes | None]]:

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.clients.wait import until
 from tests.gateway.conftest import RunningGateway
-from tests.gateway.console.conftest import api
+from tests.gateway.console.conftest import api, commands
 from tests.gateway.console.test_topic_page import opened
 
 
@@ -74,3 +74,58 @@ def test_letters_are_counted_and_then_sent_back(page: Page, gateway: RunningGate
         expect(rows.first).to_contain_text("completed")
         assert len(letters(gateway, name)) == (3 if counts_only else 0)
     assert {each["value"] for each in receive(gateway, name)} <= {"one", "two", "three"}
+
+
+def test_chosen_letters_are_edited_at_once_and_the_rest_is_discarded(
+    page: Page, gateway: RunningGateway, name: str
+) -> None:
+    dead(gateway, name, "bad <b>1</b>", "bad 2", "bad 3")
+    page.goto(f"/console/subscriptions/{name}/dead-letters")
+    for value in ("bad 2", "bad 3"):
+        page.locator("#letters tbody tr").filter(has_text=value).get_by_role("checkbox").check()
+    dialog = opened(page, "Send back…", f"Send back dead letters of {name}")
+    expect(dialog.get_by_text("2 letters are ticked")).to_be_visible()
+    dialog.get_by_text("Edit each before it goes").click()
+    dialog.get_by_label("In the value find").fill("bad")
+    dialog.get_by_label("and put in its place").fill("mended")
+    dialog.get_by_role("button", name="As a command").click()
+    expect(dialog.locator("pre")).to_contain_text('"find": "bad"')
+    dialog.get_by_label("Only count them").uncheck()
+    dialog.get_by_role("button", name="Begin").click()
+    rows = page.locator("#redrives tbody tr")
+    expect(rows.first).to_contain_text("completed")
+    until(lambda: len(letters(gateway, name)) == 1, "two have gone")
+    got: set[str] = set()
+    while len(got) < 2:
+        got |= {each["value"] for each in receive(gateway, name)}
+    assert got == {"mended 2", "mended 3"}
+
+    page.reload()
+    page.get_by_role("button", name="Choose all of these").click()
+    dialog = opened(page, "Send back…", f"Send back dead letters of {name}")
+    expect(dialog.get_by_text("1 letter is ticked")).to_be_visible()
+    dialog.get_by_label("What to do").select_option("discard")
+    dialog.get_by_label("Only count them").uncheck()
+    dialog.get_by_role("button", name="Begin").click()
+    expect(dialog.get_by_text("Discards 1 letter: of the 1 letter that are here now")).to_be_visible()
+    assert len(letters(gateway, name)) == 1, "it is looked over first"
+    dialog.get_by_role("button", name="Discard them").click()
+    expect(rows).to_have_count(2)
+    until(lambda: letters(gateway, name) == [], "it is discarded")
+
+
+def test_a_slow_redrive_is_watched_and_cancelled(page: Page, gateway: RunningGateway, name: str) -> None:
+    dead(gateway, name, "one", "two", "three")
+    page.goto(f"/console/subscriptions/{name}/dead-letters")
+    dialog = opened(page, "Send back…", f"Send back dead letters of {name}")
+    dialog.get_by_label("Letters a second").fill("0.1")
+    dialog.get_by_label("Only count them").uncheck()
+    dialog.get_by_role("button", name="As a command").click()
+    cli, _ = commands(dialog)
+    assert cli == f"postroad redrive {name} --rate 0.1"
+    dialog.get_by_role("button", name="Begin").click()
+    row = page.locator("#redrives tbody tr").first
+    expect(row).to_contain_text("running")
+    row.get_by_role("button", name="Cancel").click()
+    expect(row).to_contain_text("cancelled")
+    assert len(letters(gateway, name)) == 2, "one was on its way"

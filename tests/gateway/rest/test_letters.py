@@ -106,3 +106,62 @@ async def test_only_letters_of_the_subscription_are_found(api: Api, name: str) -
         await api.post(path + "/redrive", {}, status=404)
         await api.call("DELETE", path, status=404)
     assert len(await listed(api, name)) == 1
+
+
+async def redriven(api: Api, name: str, **body: Any) -> Any:
+    """A redrive that has ended."""
+    began = await api.post(f"/v1/subscriptions/{name}/dead-letters/redrive", body, status=202)
+
+    async def ended() -> Any:
+        found = await api.get(f"/v1/redrives/{began['id']}")
+        return found if found["state"] not in ("running", "cancelling") else None
+
+    return await until_async(ended, "the redrive has ended", 50)
+
+
+async def test_chosen_letters_go_back_with_one_edit_and_others_stay(api: Api, name: str) -> None:
+    first, second, third = await letters_of(api, name, "a bad one", "a good one", "a bad two")
+    chosen = [first["id"], second["id"]]
+    edit = {"find": "bad", "replace": "mended", "headers": {"by": "hand"}, "remove_headers": ["trace"]}
+    counted = await redriven(api, name, letters=chosen, edit=edit, dry_run=True)
+    assert counted["sent"] == 1, "one has nothing to find, one is not chosen"
+    done = await redriven(api, name, letters=chosen, edit=edit)
+    assert (done["state"], done["sent"]) == ("completed", 1)
+    (message,) = await api.receive(name)
+    assert (message["value"], message["key"]) == ("a mended one", "cat")
+    headers = dict(map(tuple, message["headers"]))
+    assert (headers.get("by"), headers.get("trace")) == ("hand", None)
+    assert {letter["id"] for letter in await listed(api, name)} == {second["id"], third["id"]}
+
+
+async def test_a_value_and_a_key_stand_for_all(api: Api, name: str) -> None:
+    await letters_of(api, name, "1", "2")
+    done = await redriven(api, name, edit={"value": "the same", "key": "dog"})
+    assert done["sent"] == 2
+    found = await api.receive(name, 2)
+    assert {(each["value"], each["key"]) for each in found} == {("the same", "dog")}
+
+
+async def test_chosen_letters_are_discarded(api: Api, name: str) -> None:
+    first, second, third = await letters_of(api, name, "1", "2", "3")
+    chosen = [first["id"], third["id"]]
+    counted = await redriven(api, name, letters=chosen, discard=True, dry_run=True)
+    assert (counted["sent"], counted["discard"], await dead(api, name)) == (2, True, 3)
+    done = await redriven(api, name, letters=chosen, discard=True)
+    assert done["sent"] == 2
+    assert [letter["id"] for letter in await listed(api, name)] == [second["id"]]
+    came = await api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 0})
+    assert came["messages"] == []
+
+
+async def test_what_a_redrive_can_not_do_is_refused(api: Api, name: str) -> None:
+    (letter,) = await letters_of(api, name, "1")
+    path = f"/v1/subscriptions/{name}/dead-letters/redrive"
+    await api.post(path, {"letters": ["x" * 38]}, status=422)
+    await api.post(path, {"letters": ["short"]}, status=400)
+    await api.post(path, {"letters": [letter["id"]] * 101}, status=400)
+    await api.post(path, {"discard": True, "to": name}, status=422)
+    await api.post(path, {"discard": True, "edit": {"find": "1"}}, status=422)
+    await api.post(path, {"edit": {"find": "x" * 1001}}, status=400)
+    await api.post(path, {"edit": {"unknown": "x"}}, status=400)
+    assert await dead(api, name) == 1

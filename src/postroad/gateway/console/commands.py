@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -178,6 +179,25 @@ def _how(acl: Mapping[str, str]) -> list[str]:
     return words if acl.get("host", "*") == "*" else [*words, "--from", acl["host"]]
 
 
+def _redrive(path: Path, body: Any) -> list[str] | None:
+    if body.keys() & {"letters", "edit", "discard", "headers"}:
+        return None
+    words = ["redrive", path["subscription"]]
+    for reason in body.get("reasons", []):
+        words += ["--reason", reason]
+    if body.get("died_since_ms"):
+        since = datetime.fromtimestamp(body["died_since_ms"] / 1000, UTC)
+        words += ["--since", since.isoformat().replace("+00:00", "Z")]
+    for name, option in (
+        ("key_matches", "--key-matches"),
+        ("to", "--to"),
+        ("rate", "--rate"),
+        ("limit", "-n"),
+    ):
+        words += [option, str(body[name])] if body.get(name) is not None else []
+    return [*words, "--dry-run"] if body.get("dry_run") else words
+
+
 CLI: Final[Mapping[str, Callable[[Path, Any], list[str] | None]]] = {
     "create_topic": _create_topic,
     "alter_topic": _alter_topic,
@@ -189,6 +209,7 @@ CLI: Final[Mapping[str, Callable[[Path, Any], list[str] | None]]] = {
     "delete_group": _delete_group,
     "drain_node": _drain_node,
     "cancel_drain": _cancel_drain,
+    "redrive": _redrive,
     "create_user": _create_user,
     "change_password": _change_password,
     "delete_user": _delete_user,

@@ -7,25 +7,26 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct, structs
 
 from postroad.client import offsets
-from postroad.client.metadata import TopicPartition
+from postroad.client.metadata import Topic, TopicPartition
 from postroad.errors import UnknownTopicOrPartition
+from postroad.gateway import message_ids
+from postroad.gateway.message_ids import WrongMessageId
 from postroad.gateway.redrives import AlreadyRunning, Task, TooMany
 from postroad.gateway.redrives.task import State, shown_request
 from postroad.gateway.rest import letters, problems
 from postroad.gateway.rest.content import MessageContent, Values, content
 from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import PageSize, TimeMs, TopicName
-from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED, UNAVAILABLE, Refused
-from postroad.gateway.rest.redrive_work import KIND, RedriveRequest
+from postroad.gateway.rest.problems import CONFLICT, FORBIDDEN, NOT_FOUND, REFUSED, UNAVAILABLE, Refused
+from postroad.gateway.rest.redrive_work import KIND, HeaderName, RedriveEdit, RedriveRequest, ShortText
 from postroad.gateway.security.rights import DESCRIBE, READ, WRITE, Rights
 from postroad.wire import header_names
 from postroad.wire.records import Record
 
 CURSOR_PATTERN: Final = "^[0-9]{1,9}:[0-9]{1,18}$"
 Reason = Literal["attempts", "rejected", "expired", "invalid"]
-# What a redrive looks for is written down with it, and has to be short.
-HeaderName = Annotated[str, Meta(max_length=200)]
-HeaderText = Annotated[str, Meta(max_length=1000)]
+CHOSEN_MAX: Final = 100
+LetterId = Annotated[str, Meta(pattern=message_ids.PATTERN)]
 
 
 class DeadLettersQuery(Struct, forbid_unknown_fields=True):
@@ -67,7 +68,7 @@ class NewRedrive(Struct, forbid_unknown_fields=True):
     ] = False
     reasons: Annotated[list[Reason], Meta(max_length=4)] = []
     headers: Annotated[
-        dict[HeaderName, HeaderText], Meta(max_length=20, description="Only letters with these headers.")
+        dict[HeaderName, ShortText], Meta(max_length=20, description="Only letters with these headers.")
     ] = {}
     key_matches: Annotated[
         Annotated[str, Meta(max_length=1000)] | None, Meta(description="With * and ?.")
@@ -80,16 +81,22 @@ class NewRedrive(Struct, forbid_unknown_fields=True):
         None
     )
     dry_run: Annotated[bool, Meta(description="Only count.")] = False
+    letters: Annotated[
+        list[LetterId], Meta(max_length=CHOSEN_MAX, description="Only those with these ids. Empty: all.")
+    ] = []
+    edit: RedriveEdit | None = None
+    discard: Annotated[bool, Meta(description="Strike them off, and send them nowhere.")] = False
 
 
 class RedriveState(Struct):
-    """The letters of a redrive: `total` when it began, `seen` so far, `sent` back, and `kept`
-    because they don't match; `failed` counts others by why they could not be sent."""
+    """The letters of a redrive: `total` when it began, `seen` so far, `sent` back (with `discard`: struck
+    off), and `kept` because they don't match; `failed` counts others by why they could not be sent."""
 
     id: str
     subscription: str
     dead_letter_topic: str
     dry_run: bool
+    discard: bool
     began_at_ms: int
     state: State
     total: int
@@ -135,9 +142,10 @@ async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetter
 )  # fmt: skip
 async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | EndpointAnswer:
     """As new messages without the marks of death, delay and expiry, for the subscription in which they died:
-    others pass them over, unless `to_all` is given or `to` names another topic. It runs in the background;
-    where `Location` says is how far it is, at any gateway. If this gateway ends another goes on with it. What
-    arrives meanwhile waits for the next. A subscription has one redrive at a time."""
+    others pass them over, unless `to_all` is given or `to` names another topic. `edit` changes each before;
+    with `discard` they are struck off instead, which can't be undone and takes an admin's key. It runs in the
+    background; where `Location` says is how far it is, at any gateway. If this gateway ends another goes on
+    with it. What arrives meanwhile waits for the next. A subscription has one redrive at a time."""
     gateway, asked = call.gateway, call.body
     info = await gateway.directory.subscription(call.path["subscription"])
     call.access.check_topic(letters.topic_of(info), READ)
@@ -146,12 +154,17 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | EndpointAns
     topic = await gateway.client.topic(letters.topic_of(info))
     if asked.to is not None:
         await gateway.client.topic(asked.to)
+    if asked.discard and not call.access.admin and not call.access.is_guarded:
+        raise Refused(FORBIDDEN, "To discard letters takes an admin key.")
+    if asked.discard and (asked.to is not None or asked.edit is not None):
+        raise Refused(REFUSED, "Letters that are discarded go nowhere: leave out `to` and `edit`.")
+    chosen = [_place(topic, each) for each in asked.letters]
     topic_partitions = [TopicPartition(topic.name, part.number) for part in topic.partitions]
     ends = {
         topic_partition.partition: end
         for topic_partition, end in (await offsets.latest(gateway.client, topic_partitions)).items()
     }
-    request = RedriveRequest(topic.name, ends, **structs.asdict(asked))
+    request = RedriveRequest(topic.name, ends, **{**structs.asdict(asked), "letters": chosen})
     try:
         task = await gateway.redrives.start(info.name, KIND, request, gateway.now_ms(), by=call.access.owner)
     except AlreadyRunning:
@@ -210,10 +223,22 @@ async def _find(call: Call[Nothing, Nothing]) -> tuple[str, Task]:
     return found
 
 
+def _place(topic: Topic, message_id: str) -> str:
+    """`partition:offset` of a letter. Raises Refused."""
+    try:
+        topic_id, partition, offset = message_ids.read(message_id)
+    except WrongMessageId:
+        topic_id, partition, offset = b"", 0, 0
+    if topic_id != topic.id or partition >= len(topic.partitions):
+        raise Refused(REFUSED, f"letters: {message_id} is no letter of this subscription.")
+    return f"{partition}:{offset}"
+
+
 def _state(subscription: str, task: Task) -> RedriveState:
     request, progress = shown_request(task, RedriveRequest, RedriveRequest("", {})), task.progress
     return RedriveState(
-        task.id, subscription, request.dead_letter_topic, request.dry_run, task.began_ms, task.state,
+        task.id, subscription, request.dead_letter_topic, request.dry_run, request.discard, task.began_ms,
+        task.state,
         progress.total, progress.seen, progress.sent, progress.kept, dict(progress.failed), task.failure,
     )  # fmt: skip
 

@@ -6,11 +6,12 @@ it had kept back is looked at again by the gateway that goes on, and counted ane
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from postroad.client.letter_edit import NO_EDIT, Edit
 from postroad.client.redrive import Filter, Redrive
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.redrives import Progress, Task
@@ -19,6 +20,35 @@ from postroad.gateway.security.rights import WRITE
 from postroad.wire import header_names
 
 KIND: Final = "rest"
+
+
+# What a redrive looks for and does is written down with it, and has to be short.
+ShortText = Annotated[str, Meta(max_length=1000)]
+LongText = Annotated[str, Meta(max_length=4000)]
+HeaderName = Annotated[str, Meta(max_length=200)]
+
+
+class RedriveEdit(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """One edit for each of the letters. A letter whose value lacks `find` is kept."""
+
+    find: Annotated[ShortText, Meta(description="What is replaced wherever it is in the value.")] = ""
+    replace: LongText = ""
+    value: Annotated[LongText | None, Meta(description="In place of the whole value.")] = None
+    key: ShortText | None = None
+    headers: Annotated[
+        dict[HeaderName, ShortText], Meta(max_length=20, description="Set, in place of those of the name.")
+    ] = {}
+    remove_headers: Annotated[list[HeaderName], Meta(max_length=20)] = []
+
+    def read(self) -> Edit:
+        return Edit(
+            self.find.encode(),
+            self.replace.encode(),
+            None if self.value is None else self.value.encode(),
+            None if self.key is None else self.key.encode(),
+            self.remove_headers,
+            [(name, value.encode()) for name, value in self.headers.items()],
+        )
 
 
 class RedriveRequest(Struct, omit_defaults=True):
@@ -35,6 +65,9 @@ class RedriveRequest(Struct, omit_defaults=True):
     limit: int | None = None
     dry_run: bool = False
     to_all: bool = False
+    letters: list[str] = []  # `partition:offset`; empty: all
+    edit: RedriveEdit | None = None
+    discard: bool = False
 
 
 class RedriveWork:
@@ -60,7 +93,8 @@ class RedriveWork:
         self._redrive = Redrive(
             gateway.client, request.dead_letter_topic, filter_=which, to=request.to, to_all=request.to_all,
             rate=request.rate, limit=self._limit, dry=request.dry_run, ends=request.ends,
-            may_write=self._may_write,
+            may_write=self._may_write, chosen=_chosen(request.letters) if request.letters else None,
+            edit=NO_EDIT if request.edit is None else request.edit.read(), discard=request.discard,
         )  # fmt: skip
 
     def _may_write(self, topic: str) -> bool:
@@ -91,3 +125,9 @@ class RedriveWork:
     def stop(self) -> None:
         self._stopped = True
         self._redrive.stop()
+
+
+def _chosen(letters: list[str]) -> list[tuple[int, int]]:
+    """By partition and offset."""
+    found = (each.partition(":") for each in letters)
+    return [(int(partition), int(offset)) for partition, _, offset in found]

@@ -19,20 +19,23 @@ from postroad.gateway.console.publishing import (
     value_of,
 )
 from postroad.gateway.console.visit import Visit
-from postroad.gateway.rest import dead_letters, one_letter
+from postroad.gateway.rest import dead_letters, one_letter, subscriptions
 from postroad.gateway.rest.dead_letters import DeadLetter, RedriveState
 from postroad.gateway.security.rights import READ
 from postroad.markup import Html, Node, tag
 from postroad.wire.header_names import tells_of_death
 
 LIMIT: Final = 100
-COLUMNS: Final = ("Died", "Reason", "In words", "From", "Deliveries", "Key", "Value", "")
+DISCARD: Final = "discard"
+SEND_FORM: Final = "redrive-form"  # as its maker calls it
+TICKED_NONE: Final = "No letter is ticked: it is about all that fit what follows."
+COLUMNS: Final = ("Choose", "Died", "Reason", "In words", "From", "Deliveries", "Key", "Value", "")
 REASONS: Final = (
     ("", "any"), ("attempts", "too many deliveries"), ("rejected", "rejected"), ("expired", "expired"),
     ("invalid", "not valid"),
 )  # fmt: skip
 RUNNING: Final = ("running", "cancelling")
-REDRIVE_COLUMNS: Final = ("Began", "State", "Letters", "Seen", "Sent", "Kept", "Failed", "")
+REDRIVE_COLUMNS: Final = ("Began", "State", "Letters", "Seen", "Done", "Kept", "Failed", "")
 
 
 @page("/console/subscriptions/{subscription}/dead-letters", "subscriptions")
@@ -50,7 +53,14 @@ async def dead_letters_page(visit: Visit) -> View:
             _groups(visit, found.letters),
             tag("div", _send_all(visit, name), class_="tools"),
             _redrives(visit, mine),
-            widgets.section("Letters", _table(visit, shown), widgets.pager(visit, found.next)),
+            widgets.section(
+                "Letters",
+                _table(visit, shown),
+                widgets.pager(visit, found.next),
+                actions=[tag("button", "Choose all of these", type="button", data_tick_all=True)]
+                if shown and visit.changes and visit.may_group(name, READ)
+                else [],
+            ),
         ],
         above=(
             ("Subscriptions", widgets.path("subscriptions")),
@@ -64,8 +74,29 @@ async def dead_letters_page(visit: Visit) -> View:
 
 @dead_letters_page.action("redrive")
 async def redrive(visit: Visit, form: Form) -> Done:
-    """Counted first, as a redrive that only counts would do it."""
+    """Those that are ticked, or all that match: sent back or discarded, in the background."""
     name = visit.path["subscription"]
+    body = _conditions(form)
+    chosen = form.get("letter", "").split()
+    if chosen:
+        body["letters"] = chosen
+    if form.get("rate", "").strip():
+        body["rate"] = reading.real_number(form["rate"], "Letters a second")
+    if form.get("limit", "").strip():
+        body["limit"] = reading.whole_number(form["limit"], "At most")
+    if "dry" in form:
+        body["dry_run"] = True
+    if form.get("act") == DISCARD:
+        body["discard"] = True
+        if "dry" not in form:
+            await _review_discard(visit, form, name, len(chosen))
+    else:
+        body |= _destination(form)
+    state = await visit.change(dead_letters.redrive, body, subscription=name)
+    return Done(f"Redrive {state.id} has begun; how far it is stands below.")
+
+
+def _conditions(form: Form) -> dict[str, Any]:
     body: dict[str, Any] = {}
     if form.get("reason"):
         body["reasons"] = [form["reason"]]
@@ -73,16 +104,34 @@ async def redrive(visit: Visit, form: Form) -> Done:
         body["key_matches"] = form["key"].strip()
     if form.get("since", "").strip():
         body["died_since_ms"] = reading.moment_ms(form["since"], "Died since")
-    if form.get("to", "").strip():
-        body["to"] = form["to"].strip()
-    if form.get("rate", "").strip():
-        body["rate"] = reading.real_number(form["rate"], "Letters a second")
-    if form.get("limit", "").strip():
-        body["limit"] = reading.whole_number(form["limit"], "At most")
-    if "dry" in form:
-        body["dry_run"] = True
-    state = await visit.change(dead_letters.redrive, body, subscription=name)
-    return Done(f"Redrive {state.id} has begun; how far it is stands below.")
+    return body
+
+
+def _destination(form: Form) -> dict[str, Any]:
+    """Where they go, and what is changed in each before."""
+    body: dict[str, Any] = {"to": form["to"].strip()} if form.get("to", "").strip() else {}
+    edit: dict[str, Any] = {}
+    if form.get("find"):
+        edit["find"], edit["replace"] = form["find"], form.get("replace", "")
+    if form.get("value"):
+        edit["value"] = form["value"].replace("\r\n", "\n")
+    if form.get("set-headers", "").strip():
+        edit["headers"] = reading.lines_of(form["set-headers"])
+    if form.get("remove-headers", "").strip():
+        edit["remove_headers"] = form["remove-headers"].replace(",", " ").split()
+    return body | ({"edit": edit} if edit else {})
+
+
+async def _review_discard(visit: Visit, form: Form, name: str, chosen: int) -> None:
+    """Raises ToReview."""
+    found = await visit.call(subscriptions.get_subscription, subscription=name)
+    which = words.plural(chosen, "letter") if chosen else "every letter"
+    filtered = any(form.get(field, "").strip() for field in ("reason", "key", "since", "limit"))
+    text = f"Discards {which}{', as far as the conditions fit' if filtered else ''}: of the "
+    text += (
+        f"{words.plural(found.counts.dead, 'letter')} that are here now. They are not sent back by anything."
+    )
+    visit.review(form, "Discard them", tag("p", text))
 
 
 @dead_letters_page.action("cancel")
@@ -142,8 +191,11 @@ def _send_all(visit: Visit, name: str) -> Html:
         "They go back as new messages to the topic that each came from, for this subscription only, and are "
         "struck off here. It runs in the background; tick the last box to have them counted only."
     )
+    acts = [("send", "send back"), (DISCARD, "discard")] if visit.may_lose else [("send", "send back")]
     return form.dialog(
         "Send back…", f"Send back dead letters of {name}", tag("p", text),
+        tag("p", TICKED_NONE, data_ticked=True, role="status", class_="notice"),
+        form.choice("act", "What to do", acts) if len(acts) > 1 else None,
         form.choice("reason", "Reason", REASONS, visit.query.get("reason", "")),
         tag(
             "div", form.text("key", "Key matches", hint="With * and ?. Empty: any."),
@@ -152,7 +204,30 @@ def _send_all(visit: Visit, name: str) -> Html:
             form.number("limit", "At most", min="1", hint="Empty: all."), class_="pair",
         ),
         form.text("to", "To another topic", hint="Empty: each to its own."),
-        form.check("dry", "Only count them", checked=True), submit="Begin",
+        tag(
+            "details", tag("summary", "Edit each before it goes"),
+            tag(
+                "div",
+                form.text("find", "In the value find", hint="Letters without it stay here."),
+                form.text("replace", "and put in its place"),
+                class_="pair",
+            ),
+            form.area("value", "Instead of the whole value", rows="3", hint="Empty: as it is."),
+            form.area("set-headers", "Set headers", rows="2", hint="One a line: name=value."),
+            form.text("remove-headers", "Remove headers", hint="Their names."),
+        ),
+        form.check("dry", "Only count them", checked=True), submit="Begin", wide=True,
+    )  # fmt: skip
+
+
+def _tick(visit: Visit, letter: DeadLetter) -> Html:
+    """A box of the form above, wherever it stands."""
+    outcome = visit.outcome
+    is_kept = outcome is not None and outcome.kind != "done"
+    return tag(
+        "input", type="checkbox", name="letter", value=letter.id, form=SEND_FORM, data_ticks=True,
+        aria_label=f"Choose letter {letter.partition}:{letter.offset}",
+        checked=is_kept and outcome is not None and letter.id in outcome.form.get("letter", "").split(),
     )  # fmt: skip
 
 
@@ -173,7 +248,10 @@ def _redrive_row(visit: Visit, state: RedriveState) -> list[Node]:
     kind = {"running": "warn", "completed": "good", "failed": "bad"}.get(state.state, "")
     return [
         words.moment(state.began_at_ms),
-        [widgets.badge(state.state, kind), " only counted" if state.dry_run else None],
+        [
+            widgets.badge(state.state, kind), " only counted" if state.dry_run else None,
+            " discards" if state.discard else None,
+        ],
         words.count(state.total), words.count(state.seen), words.count(state.sent), words.count(state.kept),
         failed or state.failure or words.NONE, cancels,
     ]  # fmt: skip
@@ -182,12 +260,13 @@ def _redrive_row(visit: Visit, state: RedriveState) -> list[Node]:
 def _table(visit: Visit, letters: list[DeadLetter]) -> Html:
     rows = [(f"{each.partition}-{each.offset}", _row(visit, each)) for each in letters]
     return widgets.still_table(
-        "letters", COLUMNS, rows, caption="Dead letters", numbers=(4,), empty="There are no dead letters."
+        "letters", COLUMNS, rows, caption="Dead letters", numbers=(5,), empty="There are no dead letters."
     )
 
 
 def _row(visit: Visit, letter: DeadLetter) -> list[Node]:
     return [
+        _tick(visit, letter) if visit.may_group(visit.path["subscription"], READ) and visit.changes else None,
         words.moment(letter.died_at_ms),
         widgets.badge(letter.reason, "bad"),
         payloads.spelled(letter.reason_text or words.NONE),

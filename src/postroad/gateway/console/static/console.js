@@ -139,5 +139,23 @@
     setTimeout(() => { copier.textContent = before; }, 1500);
   });
 
+  // --- what is ticked in a table goes along with a form elsewhere on the page
+
+  function told() {
+    const said = one("[data-ticked]");
+    if (!said) return;
+    said.dataset.none ??= said.textContent;
+    const count = all("[data-ticks]:checked").length;
+    said.textContent = count ? `${count} ${count === 1 ? "letter is" : "letters are"} ticked: only these, as far as they fit what follows.` : said.dataset.none;
+  }
+  document.addEventListener("change", (event) => { if (event.target.matches?.("[data-ticks]")) told(); });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest?.("[data-tick-all]")) return;
+    const boxes = all("[data-ticks]"), every = boxes.every((box) => box.checked);
+    for (const box of boxes) box.checked = !every;
+    told();
+  });
+  document.addEventListener("htmx:after:swap", told);
+
   document.addEventListener("DOMContentLoaded", () => { localise(); lookOn(); });
 })();
