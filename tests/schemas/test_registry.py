@@ -23,6 +23,7 @@ from postroad.errors import (
     VersionNotSoftDeleted,
     VersionSoftDeleted,
 )
+from postroad.schemas import registry
 from postroad.schemas.records import RegistryRecord
 from postroad.schemas.registry import READONLY, Registry
 from postroad.schemas.schema import AVRO, Reference
@@ -93,6 +94,29 @@ def seen(registry: Registry) -> dict[str, Any]:
         ]
         for subject in registry.subjects(deleted=True)
     } | {"levels": dict(registry.levels), "modes": dict(registry.modes)}
+
+
+def test_a_subject_and_the_registry_have_a_bound_and_what_is_deleted_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "SUBJECT_VERSIONS_MAX", 3)
+    monkeypatch.setattr(registry, "SUBJECT_BYTES_MAX", 50)
+    monkeypatch.setattr(registry, "BYTES_MAX", 60)
+    shop = Shop()
+    for text in ("a" * 10, "b" * 10, "c" * 10):
+        shop.register("orders-value", text)
+    with pytest.raises(OperationNotPermitted, match="orders-value is full"):
+        shop.register("orders-value", "d")
+    shop.delete("orders-value", 1)
+    with pytest.raises(OperationNotPermitted, match="permanent=true"):
+        shop.register("orders-value", "d")
+    shop.delete("orders-value", 1, permanent=True)
+    with pytest.raises(OperationNotPermitted, match="orders-value is full"):
+        shop.register("orders-value", "d" * 31)
+    shop.register("orders-value", "d" * 30)
+    shop.register("users-value", "e" * 10)
+    with pytest.raises(OperationNotPermitted, match="registry is full"):
+        shop.register("users-value", "f")
 
 
 def test_versions_count_within_a_subject_and_ids_over_all() -> None:

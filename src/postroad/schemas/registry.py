@@ -35,6 +35,11 @@ READWRITE, READONLY = "READWRITE", "READONLY"
 ID_MAX: Final = 2**31 - 1  # four bytes before each message, and clients take them for signed
 VERSION_MAX: Final = 2**31 - 1
 
+# Every gateway has all of it in memory, and whoever may write to a topic may register for it.
+BYTES_MAX: Final = 256 * 1024 * 1024  # of all texts
+SUBJECT_BYTES_MAX: Final = 16 * 1024 * 1024
+SUBJECT_VERSIONS_MAX: Final = 10_000
+
 
 class Version:
     """One registered version of a subject."""
@@ -63,6 +68,8 @@ class Registry:
         self._referencing: dict[tuple[str, int], set[bytes]] = {}
         self._lost: dict[bytes, None] = {}  # registrations that came too late, and have no tombstone yet
         self._id_last = 0
+        self._bytes: dict[str, int] = {}  # of the texts of each subject
+        self._bytes_of_all = 0
 
     # --- what there is
 
@@ -158,6 +165,7 @@ class Registry:
     ) -> list[RegistryRecord]:
         """The next version of the subject. Raises OperationNotPermitted."""
         self._check_mode(subject)
+        self._check_room(subject, len(text))
         id_ = self._by_digest.get(digest) or self._id_last + 1
         number = max(self._subjects.get(subject, {0: None})) + 1
         if id_ > ID_MAX or number > VERSION_MAX:
@@ -258,6 +266,18 @@ class Registry:
         if self.mode(subject) != READWRITE:
             raise OperationNotPermitted(f"Subject {subject} is in read-only mode")
 
+    def _check_room(self, subject: str, size: int) -> None:
+        if self._bytes_of_all + size > BYTES_MAX:
+            raise OperationNotPermitted(f"The registry is full: its schemas have {BYTES_MAX} bytes at most.")
+        if (
+            len(self._subjects.get(subject, ())) >= SUBJECT_VERSIONS_MAX
+            or self._bytes.get(subject, 0) + size > SUBJECT_BYTES_MAX
+        ):
+            raise OperationNotPermitted(
+                f"Subject {subject} is full: it has {SUBJECT_VERSIONS_MAX} versions and {SUBJECT_BYTES_MAX} "
+                "bytes at most. Deleting old versions with permanent=true makes room."
+            )
+
     def _tombstones(self) -> list[RegistryRecord]:
         return [RegistryRecord(key, None) for key in self._lost]
 
@@ -316,12 +336,18 @@ class Registry:
         self._by_key[version.key] = version
         self._by_id.setdefault(value.id, []).append(version)
         self._by_digest[value.digest] = value.id
+        self._bytes[value.subject] = self._bytes.get(value.subject, 0) + len(value.text)
+        self._bytes_of_all += len(value.text)
         for each in value.references:
             self._referencing.setdefault((each.subject, each.version), set()).add(version.key)
 
     def _remove(self, version: Version) -> None:
         value = version.value
+        self._bytes_of_all -= len(value.text)
+        self._bytes[value.subject] -= len(value.text)
         _drop(self._subjects, value.subject, lambda known: known.pop(value.version))
+        if value.subject not in self._subjects:
+            del self._bytes[value.subject]
         _drop(self._by_id, value.id, lambda known: known.remove(version))
         if value.id not in self._by_id:
             self._by_digest.pop(value.digest, None)
@@ -349,6 +375,11 @@ class Registry:
             assert len({version.value.digest for version in versions}) == 1, "an id is one schema"
             assert self._by_digest[versions[0].value.digest] == id_, "a schema has one id"
             assert id_ <= self._id_last
+        sizes = dict.fromkeys(self._subjects, 0)
+        for version in self._by_key.values():
+            sizes[version.value.subject] += len(version.value.text)
+        assert self._bytes == sizes
+        assert self._bytes_of_all == sum(sizes.values())
 
 
 def key_of(nonce: str) -> bytes:
