@@ -28,6 +28,7 @@ FORMATS: Final = (
 )
 SHOWN_CHARACTERS_MAX: Final = 64 * 1024
 HEX_BYTES_MAX: Final = 4096
+LINES_MAX: Final = 50_000  # of JSON that is indented
 PREVIEW_CHARACTERS: Final = 160
 PER_LINE: Final = 16
 
@@ -113,9 +114,9 @@ def _json(data: bytes) -> str | None:
     try:
         if is_too_deep(data):
             return None
-        text = data.decode()
+        data.decode()
         msgspec.json.decode(data)
-        return msgspec.json.format(text, indent=2)
+        return _indented(data)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
         return None
 
@@ -125,10 +126,16 @@ def _message_pack(data: bytes, asked: str) -> str | None:
     if asked == AUTO and (not data or not (data[0] >> 4 in (8, 9) or 0xDC <= data[0] <= 0xDF)):
         return None
     try:
-        value = msgspec.msgpack.decode(data)
-        return msgspec.json.format(msgspec.json.encode(value).decode(), indent=2)
+        found = msgspec.json.encode(msgspec.msgpack.decode(data))
+        return None if is_too_deep(found) else _indented(found)
     except (msgspec.MsgspecError, RecursionError, ValueError, TypeError):
         return None
+
+
+def _indented(data: bytes) -> str:
+    """Unless it has so many lines that their indents could take hundreds of megabytes."""
+    lines = sum(map(data.count, (b",", b"[", b"{", b"]", b"}")))
+    return (data if lines > LINES_MAX else msgspec.json.format(data, indent=2)).decode()
 
 
 def _hex(data: bytes) -> str:
