@@ -14,7 +14,7 @@ from pyiceberg.catalog import load_catalog
 from postroad.pipelines.archive import Archived, ArchiveSettings, archive
 from postroad.pipelines.tables import Table
 from postroad.pipelines.tables.files import Files
-from postroad.pipelines.tables.json_columns import JsonColumns
+from postroad.pipelines.tables.growing_columns import ValueColumns
 from postroad.pipelines.tables.table import Batch, DataFile
 from tests.pipelines.batches import DAY_MS, NOON_MS, record_batch
 from tests.spark.plain import Message, Row
@@ -44,7 +44,7 @@ def varied(count: int, partitions: int, first: int = 0) -> list[Message]:
     ]
 
 
-def written(table: Table, *batches: Any, json: JsonColumns | None = None) -> tuple[DataFile, ...]:
+def written(table: Table, *batches: Any, json: ValueColumns | None = None) -> tuple[DataFile, ...]:
     """Files as a task writes them; no commit has them yet."""
     files = Files(table, json)
     for batch in batches:

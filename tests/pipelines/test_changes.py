@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroad.pipelines.changes import Reading, RowChange
-from postroad.pipelines.tables.json_columns import Bad
+from postroad.pipelines.tables.growing_columns import Bad
 
 PLAIN = Reading("json")
 BY_COLUMNS = Reading("json", ("id", "region"))

@@ -15,7 +15,7 @@ from postroad.pipelines.changes import Form, Reading
 from postroad.pipelines.errors import PipelineError, WrongTable
 from postroad.pipelines.tables import TableAddress
 from postroad.pipelines.tables.derived import Change, create_derived
-from postroad.pipelines.tables.json_columns import merged
+from postroad.pipelines.tables.growing_columns import merged
 from postroad.pipelines.tables.merged import Merged, Merging, base_schema, with_kinds
 from postroad.pipelines.tables.schema import kind_of
 from postroad.pipelines.tables.table import Conflict

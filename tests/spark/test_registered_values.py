@@ -6,14 +6,12 @@ import datetime
 import decimal
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_name_strategy
-from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
-from confluent_kafka.schema_registry.json_schema import JSONSerializer
-from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from postroad.gateway.dialects import DIALECTS
@@ -22,59 +20,17 @@ from postroad.spark.schema_registry import RegistryUnavailable, SchemaRegistry
 from postroad.testing import Node
 from tests.gateway.conftest import gateway_in_thread
 from tests.spark.plain import Message, create, read_all, send
+from tests.spark.registered import PROTO, V1, V2, Writer
 from tests.spark.test_proto_reading import classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-V1: dict[str, Any] = {"type": "record", "name": "Order", "fields": [
-    {"name": "id", "type": "long"}, {"name": "lines", "type": {"type": "array", "items": "string"}},
-]}  # fmt: skip
-V2 = {"type": "record", "name": "Order", "fields": [
-    *V1["fields"],
-    {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}], "default": None},
-    {"name": "prices", "type": {"type": "map", "values": "double"}, "default": {}},
-]}  # fmt: skip
-JSON_SCHEMA = {"title": "Order", "type": "object", "properties": {
-    "id": {"type": "integer"}, "note": {"oneOf": [{"type": "null"}, {"type": "string"}]},
-    "lines": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "number"}}}},
-}}  # fmt: skip
-
-
-PROTO = """syntax = "proto3"; package shop; import "google/protobuf/timestamp.proto";
-message Order { int64 id = 1; repeated Note notes = 2; google.protobuf.Timestamp at = 3;
-  message Note { string text = 1; } }"""
 
 
 @pytest.fixture(scope="module")
 def registry(node: Node) -> Iterator[str]:
     with gateway_in_thread(node.bootstrap, DIALECTS) as running:
         yield running.url
-
-
-class Writer:
-    """Messages as a program with confluent-kafka makes them."""
-
-    def __init__(self, url: str, topic: str) -> None:
-        self._client = SchemaRegistryClient({"url": url})
-        self._context = SerializationContext(topic, MessageField.VALUE)
-        self._conf = {"subject.name.strategy": topic_subject_name_strategy}
-
-    def avro(self, schema: Any, row: Any) -> bytes:
-        data = AvroSerializer(self._client, json.dumps(schema), conf=self._conf)(row, self._context)
-        assert data is not None
-        return data
-
-    def protobuf(self, message: Any) -> bytes:
-        conf = {**self._conf, "use.deprecated.format": False}
-        data = ProtobufSerializer(type(message), self._client, conf)(message, self._context)
-        assert data is not None
-        return data
-
-    def json(self, row: Any) -> bytes:
-        data = JSONSerializer(json.dumps(JSON_SCHEMA), self._client, conf=self._conf)(row, self._context)
-        assert data is not None
-        return data
 
 
 def load(spark: SparkSession, node: Node, topic: str, registry: str, **options: str) -> DataFrame:

@@ -74,6 +74,25 @@ def iceberg_options(command: F) -> F:
     )(command)
 
 
+def values_options(command: F) -> F:
+    """--values and --schema-registry: how values are read that have a schema."""
+    command = click.option(
+        "--schema-registry", metavar="URL", help="Where the schemas are: http://HOST:PORT, such as a gateway."
+    )(command)
+    return click.option(
+        "--values",
+        type=click.Choice(["avro", "json-schema", "protobuf"]),
+        help="Values begin with the id of such a schema, and their fields become columns.",
+    )(command)
+
+
+def of_values(values: str | None, schema_registry: str | None) -> dict[str, str]:
+    """The same as options of the source."""
+    if (values is None) != (schema_registry is None):
+        raise click.UsageError("--values and --schema-registry belong together: give both")
+    return {} if values is None else {"valueFormat": values, "schemaRegistry": schema_registry or ""}
+
+
 @contextmanager
 def spark_session(
     name: str,

@@ -10,7 +10,15 @@ import click
 
 from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
-from postroad.cli.pipeline import Told, iceberg_options, spark_options, spark_session, stopping
+from postroad.cli.pipeline import (
+    Told,
+    iceberg_options,
+    of_values,
+    spark_options,
+    spark_session,
+    stopping,
+    values_options,
+)
 from postroad.cli.session import address_to_hand_on, bootstrap_option, json_option
 from postroad.cli.topic import pairs
 
@@ -48,13 +56,16 @@ HOUR_MS = 3_600_000
 @click.option(
     "--json-schema", metavar="DDL", help="Types that JSON columns have: 'amount double, id string'."
 )
+@values_options
 @click.option(
     "--bad-rows",
-    type=click.Choice(["keep", "fail"]),
+    type=click.Choice(["keep", "fail", "drop", "deadletter"]),
     default="keep",
     show_default=True,
-    help="Values that don't fit the JSON columns: keep them with the reason in column `bad`, or fail.",
+    help="Values that don't fit their columns: keep them with the reason in column `bad`, fail, leave them "
+    "out, or send them to --dead-letter-topic.",
 )
+@click.option("--dead-letter-topic", default="", metavar="TOPIC", help="Where bad rows go.")
 @click.option(
     "--optimize", is_flag=True, help="Merge small files into large ones: at the end, or every hour."
 )
@@ -88,7 +99,10 @@ def archive(
     every_ms: int,
     json_columns: bool,
     json_schema: str | None,
+    values: str | None,
+    schema_registry: str | None,
     bad_rows: Any,
+    dead_letter_topic: str,
     optimize: bool,
     retention_ms: int | None,
     checkpoint: str | None,
@@ -108,12 +122,13 @@ def archive(
     postroad pipeline archive --topic orders --to lake/orders --once
     postroad pipeline archive -t orders -t payments --to lake --format iceberg --every 5m
     postroad pipeline archive -t orders --to lake --once --json-columns --optimize --retention 365d
+    postroad pipeline archive -t orders --to lake --values avro --schema-registry http://127.0.0.1:8080
     """
     if retention_ms is not None and retention_ms < HOUR_MS:
         raise click.BadParameter(
             "at least 1h: that is how often it is looked after", param_hint="--retention"
         )
-    options = pairs(source)
+    options = {**pairs(source), **of_values(values, schema_registry)}
     address = address_to_hand_on(bootstrap)
     with (
         spark_session("archive", master, confs, address) as spark,
@@ -136,6 +151,7 @@ def archive(
             json_columns=json_columns or json_schema is not None,
             json_kinds=kinds_of_ddl(json_schema) if json_schema else {},
             bad_rows=bad_rows,
+            dead_letter_topic=dead_letter_topic,
             optimize=optimize,
             retention_ms=retention_ms,
             source=options,

@@ -18,7 +18,14 @@ import click
 
 from postroad.cli import output
 from postroad.cli.command import Command
-from postroad.cli.pipeline import errors_told, iceberg_options, spark_options, spark_session
+from postroad.cli.pipeline import (
+    errors_told,
+    iceberg_options,
+    of_values,
+    spark_options,
+    spark_session,
+    values_options,
+)
 from postroad.cli.session import address_to_hand_on, bootstrap_option
 
 if TYPE_CHECKING:
@@ -34,6 +41,7 @@ TABLE_ROWS: Final = 1000  # more than that nobody reads as a table
 @click.option("--archive", metavar="DIR|URL", help="Also query what was archived there.")
 @click.option("--archive-only", is_flag=True, help="Query the archive only.")
 @iceberg_options
+@values_options
 @click.option("--json", "form", flag_value="json", help="Print a line of JSON for each row.")
 @click.option("--csv", "form", flag_value="csv", help="Print CSV with a header.")
 @spark_options
@@ -44,14 +52,17 @@ def sql(
     archive_only: bool,
     catalog: str,
     table: str,
+    values: str | None,
+    schema_registry: str | None,
     form: str | None,
     master: str | None,
     confs: Sequence[str],
 ) -> None:
     """Query topics in SQL. Each topic is a table; put a name with dots or dashes in backquotes.
 
-    Columns: topic, partition, offset, timestamp, timestampType, key, value, headers, date, and the JSON
-    columns of an archive that has them. Keys and values are bytes: cast(value as string) makes text.
+    Columns: topic, partition, offset, timestamp, timestampType, key, value, headers, date, and the columns
+    of values of an archive that has them; where these have a schema, say --values and --schema-registry
+    again. Keys and values are bytes: cast(value as string) makes text.
 
     \b
     postroad sql "select date, count(*) from orders group by date order by date" --archive lake/orders
@@ -61,6 +72,7 @@ def sql(
     """
     if archive_only and archive is None:
         raise click.UsageError("--archive-only needs --archive")
+    options = of_values(values, schema_registry)
     address = None if archive_only else address_to_hand_on(bootstrap)
     is_short = False
     if archive is None and address is not None:
@@ -78,7 +90,7 @@ def sql(
         from postroad.pipelines.session import is_local
 
         spool = Path(directory) if is_local(master) else None
-        sources = Sources(address, archive, catalog, table, spool=spool)
+        sources = Sources(address, archive, catalog, table, options, spool)
         _WRITERS[form](_OfSpark(ask(spark, query, sources)))
 
 

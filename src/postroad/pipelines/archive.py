@@ -24,6 +24,7 @@ from postroad.errors import ConfigurationError
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.running import Progress, Report, follow
 from postroad.pipelines.tables import OURS, TableAddress, create_table
+from postroad.pipelines.tables.bad_rows import DEADLETTER, DROP
 from postroad.pipelines.tables.compaction import Merging
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.merging import merging
@@ -45,6 +46,7 @@ from postroad.pipelines.tables.table import (
 from postroad.pipelines.tables.topics import check_is_archived
 from postroad.spark import offsets
 from postroad.spark.cluster import Cluster, TopicInfo
+from postroad.spark.option_values import Values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,10 +82,12 @@ class ArchiveSettings:
     table: str = "postroad.archive"
     json_columns: bool = False
     json_kinds: Mapping[str, Kind] = field(default_factory=dict)  # types that JSON columns must have
-    bad_rows: Literal["keep", "fail"] = "keep"
+    bad_rows: Literal["keep", "fail", "drop", "deadletter"] = "keep"
+    dead_letter_topic: str = ""  # where bad rows go; it is created if need be
     optimize: bool = False
     retention_ms: int | None = None  # messages that are older are deleted; at least RETENTION_MS_MIN
-    source: Mapping[str, str] = field(default_factory=dict)  # further options of the source
+    # Further options of the source. With valueFormat and schemaRegistry values become columns.
+    source: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def address(self) -> TableAddress:
@@ -92,7 +96,13 @@ class ArchiveSettings:
 
     @property
     def files(self) -> FileSettings:
-        return FileSettings(self.address, self.json_columns, self.json_kinds, self.bad_rows == "fail")
+        kinds = self.json_kinds if self.has_columns else {}
+        return FileSettings(self.address, self.json_columns, kinds, self.bad_rows, self.dead_letter_topic)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether values become columns."""
+        return self.json_columns or Values(self.source).has("valueFormat")
 
 
 class Archived(NamedTuple):
@@ -118,9 +128,12 @@ def archive(
     option of the source.
     """
     _check_retention(settings.retention_ms)
+    _check_bad_rows(settings)
     read_options(_options(settings, "earliest"))
     with Cluster(settings.bootstrap, isolation="read_committed") as cluster:
         infos = cluster.topics(list(settings.topics))
+        if settings.dead_letter_topic:
+            cluster.create_topic(settings.dead_letter_topic, exist_ok=True)
         table = create_table(settings.address)
         known = table.recorded("", list(settings.topics))
         for info in infos.values():
@@ -314,6 +327,19 @@ class Upkeep:
 def _check_retention(retention_ms: int | None) -> None:
     if retention_ms is not None and retention_ms < RETENTION_MS_MIN:
         raise PipelineError("a retention is at least an hour: that is how often it is looked after")
+
+
+def _check_bad_rows(settings: ArchiveSettings) -> None:
+    if settings.bad_rows in (DROP, DEADLETTER) and not settings.has_columns:
+        raise PipelineError(f"--bad-rows {settings.bad_rows}: without columns of values no row is bad")
+    if (settings.bad_rows == DEADLETTER) != bool(settings.dead_letter_topic):
+        raise PipelineError("--bad-rows deadletter and --dead-letter-topic belong together: give both")
+    if settings.dead_letter_topic in settings.topics:
+        raise PipelineError(
+            f"{settings.dead_letter_topic} is archived itself: its letters would be dead letters again"
+        )
+    if settings.json_columns and Values(settings.source).has("valueFormat"):
+        raise PipelineError("values are JSON (--json-columns) or have a schema (--values): say one of them")
 
 
 def _kept_up(work: Callable[[], T]) -> T:

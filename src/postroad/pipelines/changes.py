@@ -18,7 +18,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from postroad.pipelines.tables.json_columns import Bad, json_object, typed
+from postroad.pipelines.tables.growing_columns import Bad
+from postroad.pipelines.tables.json_columns import json_object, typed
 
 Form = Literal["json", "debezium", "bytes"]
 FORMS: Final = ("json", "debezium", "bytes")

@@ -9,7 +9,7 @@ a history with a hole in it must not look like one without.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,11 +30,14 @@ from postroad.pipelines.tables.schema import (
 )
 from postroad.pipelines.tables.table import Snapshot, TopicPartition
 from postroad.pipelines.tables.topics import check_is_archived
+from postroad.spark import schema_registry
 from postroad.spark.cluster import Cluster
-from postroad.spark.ranges import between
+from postroad.spark.ranges import OffsetRange, between
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from postroad.pipelines.tables.growing_columns import ValueColumns
 
 _ALONE: Final = "To read the archive alone, name no cluster"
 
@@ -47,7 +50,8 @@ class Sources:
     archive: str | None = None
     catalog: str = ""  # Iceberg's: its URL, and the table's name in it
     table: str = "postroad.archive"
-    options: Mapping[str, str] = field(default_factory=dict)  # further ones of the source
+    # Further ones of the source. An archive whose values have a schema needs valueFormat and schemaRegistry.
+    options: Mapping[str, str] = field(default_factory=dict)
     spool: Path | None = None  # where small topics become files, for a session of this machine alone
 
 
@@ -108,6 +112,7 @@ def _live(
 ) -> DataFrame:
     """The topic from where the archive ends to where it ends now, with the archive's columns."""
     assert sources.bootstrap is not None
+    archiving = _archiving(kinds, sources)
     ends = {} if archived is None else archived.ends
     with Cluster(sources.bootstrap, isolation="read_committed") as cluster:
         info = cluster.topics([topic])[topic]
@@ -121,7 +126,8 @@ def _live(
         }
         for topic_partition, offset in start.items():
             _check_joins(topic_partition, offset, earliest[topic_partition], latest[topic_partition])
-        if sources.spool is not None and (found := _spooled(sources.spool, cluster, start, latest, kinds)):
+        parts = between(start, latest)
+        if sources.spool is not None and (found := _spooled(sources.spool, cluster, parts, kinds, archiving)):
             return spark.read.schema(ddl(with_json(kinds))).parquet(str(found))
     options = {
         "kafka.bootstrap.servers": sources.bootstrap,
@@ -130,21 +136,21 @@ def _live(
         "endingOffsets": _offsets(topic, latest),
         "includeHeaders": "true",
         "kafka.isolation.level": "read_committed",
-        **sources.options,
+        **_of_bytes(sources.options),
     }
-    return _as_archived(spark.read.format("postroad").options(**options).load(), kinds)
+    return _as_archived(spark.read.format("postroad").options(**options).load(), kinds, archiving)
 
 
 def _spooled(
     directory: Path,
     cluster: Cluster,
-    start: Mapping[TopicPartition, int],
-    end: Mapping[TopicPartition, int],
+    parts: Sequence[OffsetRange],
     kinds: Mapping[str, Kind],
+    archiving: Callable[[Any], Any],
 ) -> Path | None:
     from postroad.pipelines.spool import spool
 
-    return spool(directory, cluster, between(start, end), with_json(kinds), _archiving(kinds))
+    return spool(directory, cluster, parts, with_json(kinds), archiving)
 
 
 def _check_joins(topic_partition: TopicPartition, archived_to: int, earliest: int, latest: int) -> None:
@@ -165,12 +171,12 @@ def _offsets(topic: str, offsets: Mapping[TopicPartition, int]) -> str:
     return json.dumps({topic: {str(partition): offset for (_, partition), offset in offsets.items()}})
 
 
-def _as_archived(live: DataFrame, kinds: Mapping[str, Kind]) -> DataFrame:
+def _as_archived(live: DataFrame, kinds: Mapping[str, Kind], archiving: Callable[[Any], Any]) -> DataFrame:
     """Live rows with the archive's columns."""
     from pyspark.sql import functions as f
 
     dated = live.withColumn(DATE, f.expr(live_date())).select(*RECORD.names)
-    return _with_json_columns(dated, kinds) if kinds else dated
+    return _with_columns(dated, kinds, archiving) if kinds else dated
 
 
 def live_date() -> str:
@@ -180,22 +186,37 @@ def live_date() -> str:
     return f"date_from_unix_date(int(least(greatest({day}, {DAY_MIN}L), {DAY_MAX}L)))"
 
 
-def _with_json_columns(rows: DataFrame, kinds: Mapping[str, Kind]) -> DataFrame:
+def _with_columns(rows: DataFrame, kinds: Mapping[str, Kind], archiving: Callable[[Any], Any]) -> DataFrame:
     """Made by the very same code as the archive's. Only these rows go through Python for it."""
 
     def extended(batches: Iterator[Any]) -> Iterator[Any]:
-        return map(_archiving(kinds), batches)
+        return map(archiving, batches)
 
     schema = with_json(kinds)
     return with_nulls(without_nulls(rows).mapInArrow(extended, ddl(schema))).select(*schema.names)
 
 
-def _archiving(kinds: Mapping[str, Kind]) -> Callable[[Any], Any]:
-    """Makes a batch what an archive with these JSON columns has."""
+def _archiving(kinds: Mapping[str, Kind], sources: Sources) -> Callable[[Any], Any]:
+    """Makes a batch what an archive with these columns has."""
     from postroad.pipelines.tables.files import archived
     from postroad.pipelines.tables.json_columns import JsonColumns
 
+    if not kinds:
+        return archived
+    from postroad.pipelines.tables.schema_columns import SchemaColumns
+    from postroad.pipelines.tables.source import schemas_of
+
     names = with_json(kinds).names
-    return lambda batch: (
-        JsonColumns(kinds).extend(archived(batch)).select(names) if kinds else archived(batch)
-    )
+    where = {"kafka.bootstrap.servers": str(sources.bootstrap), "subscribe": "any", **sources.options}
+    schemas = schemas_of(where)
+
+    def columns() -> ValueColumns:
+        return JsonColumns(kinds) if schemas is None else SchemaColumns(kinds, schemas)
+
+    return lambda batch: columns().extend(archived(batch)).select(names)
+
+
+def _of_bytes(options: Mapping[str, str]) -> dict[str, str]:
+    """Without those that say how values are read: the archive's code does it."""
+    names = {name.lower() for name in ("valueFormat", *schema_registry.NAMES)}
+    return {name: value for name, value in options.items() if name.lower() not in names}

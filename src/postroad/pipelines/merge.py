@@ -25,7 +25,7 @@ from postroad.pipelines.running import Progress, Report
 from postroad.pipelines.steps import Stopped, read_ranges, run_until
 from postroad.pipelines.tables import TableAddress
 from postroad.pipelines.tables.derived import KEPT_S_MIN, Change, DerivedTable, Loaded, create_derived
-from postroad.pipelines.tables.json_columns import fits_table, is_plain, merged
+from postroad.pipelines.tables.growing_columns import fits_table, is_plain, merged
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.merged import (
     CHANGES_DDL,

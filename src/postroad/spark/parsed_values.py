@@ -65,7 +65,7 @@ class ParsedValues(NamedTuple):
     def convert(self, cluster: Cluster, part: OffsetRange, batches: Iterable[Any]) -> Iterator[Any]:
         """The batches with their values read. BadRow for the first bad one, if that is wanted."""
         dead = DeadLetters(
-            cluster, self.dead_letter_topic or "", part, f"{_micro_batch() or self.job} {self.kind}"
+            cluster, self.dead_letter_topic or "", part, f"{micro_batch() or self.job} {self.kind}"
         )
         for batch in batches:
             values, bad = self.parser.parse(batch.column(columns.VALUE))
@@ -86,7 +86,7 @@ class ParsedValues(NamedTuple):
             )
         if self.bad_rows == "deadletter":
             for row, reason in bad.items():
-                dead.add(_letter(batch, row), reason)
+                dead.add(letter(batch, row), reason)
 
     def _deliver(self, batch: Any, values: Any) -> Any:
         arrays = [values if name == columns.VALUE else batch.column(name) for name in self.names]
@@ -96,7 +96,8 @@ class ParsedValues(NamedTuple):
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _letter(batch: Any, row: int) -> Letter:
+def letter(batch: Any, row: int) -> Letter:
+    """A row with all columns of the source as a dead letter."""
     headers = batch.column(columns.HEADERS)[row].as_py() or ()
     return Letter(
         offset=batch.column(columns.OFFSET)[row].as_py(),
@@ -107,7 +108,7 @@ def _letter(batch: Any, row: int) -> Letter:
     )
 
 
-def _micro_batch() -> str | None:
+def micro_batch() -> str | None:
     """The micro-batch of this task, if a streaming query runs it; a repetition has the same name."""
     context = TaskContext.get()
     query = None if context is None else context.getLocalProperty(QUERY)

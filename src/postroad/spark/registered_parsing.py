@@ -76,19 +76,13 @@ class RegisteredParser(NamedTuple):
     def parse(self, values: Any) -> tuple[Any, dict[int, str]]:
         """An array of the type, null where the row is null or bad, and why a row is bad."""
         messages = Messages(values)
-        begin, end = messages.offsets[:-1], messages.offsets[1:]
-        rows = _headed(messages, np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)))
-        ids = messages.data[begin[rows][:, None] + np.arange(1, HEADER_BYTES)].astype(np.int64)
-        numbers = ids @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
         pieces, order, count = [], np.full(len(values), -1, np.int64), 0
-        for id_ in np.unique(numbers).tolist():
-            those = rows[numbers == id_]
-            lanes = Lanes(messages, begin[those] + HEADER_BYTES, end[those].copy(), those)
-            piece = self._read(id_, lanes, values)
+        for id_, lanes in by_id(messages, values):
+            piece = self._read(id_, lanes)
             if piece is not None:
-                order[those] = np.arange(count, count + len(those))
+                order[lanes.rows] = np.arange(count, count + len(lanes))
                 pieces.append(piece)
-                count += len(those)
+                count += len(lanes)
         if messages.bad:
             order[np.fromiter(messages.bad, np.int64, len(messages.bad))] = -1
         if not pieces:
@@ -98,27 +92,15 @@ class RegisteredParser(NamedTuple):
             whole = whole.take(pa.array(order, mask=order < 0))
         return whole if whole.type == self.kind else whole.cast(self.kind), dict(sorted(messages.bad.items()))
 
-    def _read(self, id_: int, lanes: Lanes, values: Any) -> Any:
+    def _read(self, id_: int, lanes: Lanes) -> Any:
         """None: none of them can be read."""
         found = self._reader(id_)
         if isinstance(found, str):
             lanes.fail(np.ones(len(lanes), bool), found)
             return None
         if self.wanted.kind == JSON:
-            return self._read_json(lanes)
-        read = found(lanes)
-        left = lanes.at < lanes.end
-        if left.any():
-            lanes.fail(left, "it is longer than its schema says")
-        return read
-
-    def _read_json(self, lanes: Lanes) -> Any:
-        """The documents say themselves what they are."""
-        texts = lanes.binaries(*lanes.spans(lanes.end - lanes.at))
-        read, bad = json_parsing.parse(texts, self.kind)
-        for row, reason in bad.items():
-            lanes.messages.bad[int(lanes.rows[row])] = reason
-        return read
+            return read_json(lanes, self.kind)
+        return read_whole(lanes, found)
 
     def _reader(self, id_: int) -> Callable[[Lanes], Any] | str:
         """How messages of the id are read, or why they can't be. Raises RegistryUnavailable."""
@@ -150,8 +132,8 @@ def _proto_reader(writer: ProtoFile, wanted: ProtoFile, message: str) -> Callabl
     local = _local(wanted, name)
 
     def read_headed(lanes: Lanes) -> Any:
-        for path, which in _paths(lanes):
-            found = _at(writer, path)
+        for path, which in paths(lanes):
+            found = message_at(writer, path)
             if found != local:
                 lanes.fail(which, f"it is a message {found or 'that its schema does not have'}, not {local}")
         return read(lanes)
@@ -163,7 +145,7 @@ def _local(file: ProtoFile, name: str) -> str:
     return name.removeprefix(f"{file.package}.") if file.package else name
 
 
-def _at(file: ProtoFile, path: tuple[int, ...]) -> str:
+def message_at(file: ProtoFile, path: tuple[int, ...]) -> str:
     """The message's name within its file; "" if there is none."""
     names, messages = [], file.messages
     for number in path:
@@ -174,7 +156,17 @@ def _at(file: ProtoFile, path: tuple[int, ...]) -> str:
     return ".".join(names)
 
 
-def _paths(lanes: Lanes) -> Iterator[tuple[tuple[int, ...], Numbers]]:
+def path_of(file: ProtoFile, name: str) -> tuple[int, ...]:
+    """The path to a message of the file, by its full name."""
+    path, messages = [], file.messages
+    for local in _local(file, name).split("."):
+        number = next(number for number, each in enumerate(messages) if each.name == local)
+        path.append(number)
+        messages = messages[number].messages
+    return tuple(path)
+
+
+def paths(lanes: Lanes) -> Iterator[tuple[tuple[int, ...], Numbers]]:
     """The paths that lanes begin with, and which lanes begin with each."""
     counts = lanes.zigzags()
     for count in np.unique(counts).tolist():
@@ -190,6 +182,35 @@ def _paths(lanes: Lanes) -> Iterator[tuple[tuple[int, ...], Numbers]]:
             paths, of_lanes = np.unique(numbers, axis=0, return_inverse=True)
             for number, path in enumerate(paths.tolist()):
                 yield tuple(path), which[of_lanes.reshape(-1) == number]
+
+
+def by_id(messages: Messages, values: Any) -> Iterator[tuple[int, Lanes]]:
+    """The messages of each id; those that have none are bad."""
+    begin, end = messages.offsets[:-1], messages.offsets[1:]
+    rows = _headed(messages, np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)))
+    ids = messages.data[begin[rows][:, None] + np.arange(1, HEADER_BYTES)].astype(np.int64)
+    numbers = ids @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
+    for id_ in np.unique(numbers).tolist():
+        those = rows[numbers == id_]
+        yield id_, Lanes(messages, begin[those] + HEADER_BYTES, end[those].copy(), those)
+
+
+def read_whole(lanes: Lanes, read: Callable[[Lanes], Any]) -> Any:
+    """What is read of lanes in which nothing may be left."""
+    found = read(lanes)
+    left = lanes.at < lanes.end
+    if left.any():
+        lanes.fail(left, "it is longer than its schema says")
+    return found
+
+
+def read_json(lanes: Lanes, kind: Any) -> Any:
+    """The documents say themselves what they are."""
+    texts = lanes.binaries(*lanes.spans(lanes.end - lanes.at))
+    read, bad = json_parsing.parse(texts, kind)
+    for row, reason in bad.items():
+        lanes.messages.bad[int(lanes.rows[row])] = reason
+    return read
 
 
 def _nothing(lanes: Lanes) -> Any:

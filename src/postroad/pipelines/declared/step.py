@@ -87,6 +87,7 @@ class Runner:
             json_columns=given.get("json-columns", False) or "json-schema" in given,
             json_kinds=_kinds(step),
             bad_rows=given.get("bad-rows", "keep"),
+            dead_letter_topic=given.get("dead-letter-topic", ""),
             optimize=given.get("optimize", False),
             retention_ms=int(seconds(given["retention"]) * 1000) if "retention" in given else None,
             source=_options(step),

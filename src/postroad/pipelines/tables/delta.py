@@ -51,7 +51,6 @@ from postroad.pipelines.tables.table import (
 COMMIT_RETRIES: Final = 5  # Delta's own, over commits of others that don't touch ours
 _DECODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _OPTIMIZE: Final = "postroad/optimize"
-_DELTA_TYPES: Final = {"boolean": "boolean", "bigint": "long", "double": "double", "string": "string"}
 
 
 class Delta(Table):
@@ -94,9 +93,7 @@ class Delta(Table):
         if new_columns:
             # A commit of its own: a crash after it leaves columns that are null until the next batch.
             with conflicts():
-                table.alter.add_columns(
-                    [Field(name, PrimitiveType(_DELTA_TYPES[kind])) for name, kind in new_columns.items()]
-                )
+                table.alter.add_columns([_field(name, kind) for name, kind in new_columns.items()])
         transactions = _transactions(table, batch, ends)
         _write(table, [_added(file) for file in batch.files], transactions)
 
@@ -152,6 +149,11 @@ class Delta(Table):
                 f"{self.location} holds a Delta table that is no archive: {why}. Choose another directory"
             )
         return schema
+
+
+def _field(name: str, kind: Kind) -> Field:
+    """Delta has Spark's words for types, but for one."""
+    return Field(name, PrimitiveType("long" if kind == "bigint" else kind))
 
 
 def check_location(location: Location) -> None:

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from postroad.pipelines.tables.json_columns import JsonColumns
+from postroad.pipelines.tables.bad_rows import BadRows
+from postroad.pipelines.tables.growing_columns import ValueColumns
 from postroad.pipelines.tables.schema import (
     DATE,
     DAY_MAX,
@@ -26,11 +27,13 @@ from postroad.pipelines.tables.schema import (
     DAY_US,
     EPOCH,
     RECORD,
+    Kind,
     json_kinds,
     without_partitions,
 )
 from postroad.pipelines.tables.table import TARGET_BYTES, DataFile, Span, Table
 from postroad.spark.columns import OFFSET, PARTITION, TIMESTAMP, TOPIC
+from postroad.spark.dead_letters import DeadLetters
 
 GROUP_ROWS: Final = 128 * 1024
 GROUP_BYTES: Final = 64 * 1024 * 1024
@@ -38,26 +41,35 @@ OPEN_MAX: Final = 32  # files that one task writes at once: old timestamps may l
 
 # Columns that repeat themselves. Keys and values rarely do, and a dictionary of them only costs.
 _WITH_DICTIONARY: Final = [TOPIC, PARTITION, "timestampType", DATE, "headers.list.element.key"]
+_KEPT: Final = BadRows()
 _WITH_STATISTICS: Final = [TOPIC, PARTITION, OFFSET, TIMESTAMP, DATE]
 
 
 class Files:
     """The files of one task: `write` each batch, then `finish`. After an error, `abandon`."""
 
-    def __init__(self, table: Table, json: JsonColumns | None = None) -> None:
+    def __init__(self, table: Table, columns: ValueColumns | None = None, bad_rows: BadRows = _KEPT) -> None:
         self._table = table
-        self._json = json
+        self._columns = columns
+        self._bad_rows = bad_rows
         self._open: dict[tuple[str, int], PartFile] = {}
         self._done: list[DataFile] = []
 
-    def write(self, batch: Any) -> None:
-        """Rows with the columns of the source; others are left out."""
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The columns of values so far."""
+        return {} if self._columns is None else dict(self._columns.kinds)
+
+    def write(self, batch: Any, letters: DeadLetters | None = None) -> None:
+        """Rows with the columns of the source; others are left out. `letters`: where bad rows go, if they
+        are to."""
+        if self._columns is not None and batch.num_rows:
+            batch = self._bad_rows.apply(self._columns.extend(archived(batch)), letters)
+        elif batch.num_rows:
+            batch = archived(batch)
         if not batch.num_rows:
             return
         days = _days(batch.column(TIMESTAMP))
-        batch = archived(batch, days)
-        if self._json is not None:
-            batch = self._json.extend(batch)
         for topic, day, rows in _by_topic_and_day(batch, days):
             file = self._file(topic, day, rows.schema)
             file.write(rows)
@@ -163,10 +175,9 @@ class PartFile:
             self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
 
-def archived(batch: Any, days: Any = None) -> Any:
+def archived(batch: Any) -> Any:
     """A batch of the source as an archive has it: with the date, in the table's order and exact types."""
-    if days is None:
-        days = _days(batch.column(TIMESTAMP))
+    days = _days(batch.column(TIMESTAMP))
     dates = pa.array(days.astype(np.int32), pa.int32()).cast(pa.date32())
     arrays = [dates if field.name == DATE else batch.column(field.name).cast(field.type) for field in RECORD]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORD)

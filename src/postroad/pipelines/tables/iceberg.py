@@ -24,7 +24,16 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, Valida
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.types import BooleanType, DoubleType, LongType, StringType
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    LongType,
+    StringType,
+    TimestamptzType,
+)
 
 from postroad.pipelines.errors import WrongTable
 from postroad.pipelines.tables.catalogs import check_location, has_catalog, open_catalog
@@ -35,6 +44,7 @@ from postroad.pipelines.tables.schema import (
     PARTITIONED_BY,
     RECORD,
     Kind,
+    decimal_of,
     json_kinds,
     misfit,
     with_json,
@@ -70,6 +80,9 @@ _TYPES: Final[dict[Kind, Any]] = {
     "bigint": LongType(),
     "double": DoubleType(),
     "string": StringType(),
+    "binary": BinaryType(),
+    "date": DateType(),
+    "timestamp": TimestamptzType(),
 }
 
 
@@ -135,7 +148,7 @@ class Iceberg(Table):
             if new_columns:
                 with transaction.update_schema() as update:
                     for name, kind in new_columns.items():
-                        update.add_column(name, _TYPES[kind])
+                        update.add_column(name, _type(kind))
             if batch.files:
                 urls = [self._url(file.path) for file in batch.files]
                 transaction.add_files(urls, check_duplicate_files=False)
@@ -244,6 +257,11 @@ def conflicts() -> Iterator[None]:
         yield
     except (CommitFailedException, ValidationException) as error:
         raise Conflict(str(error)) from error
+
+
+def _type(kind: Kind) -> Any:
+    decimal = decimal_of(kind)
+    return DecimalType(*decimal) if decimal else _TYPES[kind]
 
 
 def _ends(table: IcebergTable) -> dict[TopicPartition, int]:

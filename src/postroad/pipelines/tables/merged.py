@@ -30,7 +30,8 @@ from postroad.pipelines.changes import Form, Reading
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables import TableAddress
 from postroad.pipelines.tables.derived import DerivedTable, NewFile, TableFile, open_derived
-from postroad.pipelines.tables.json_columns import Bad, JsonCells, fitting, typed
+from postroad.pipelines.tables.growing_columns import Bad
+from postroad.pipelines.tables.json_columns import JsonCells, fitting, typed
 from postroad.pipelines.tables.rolled import RolledFiles
 from postroad.pipelines.tables.schema import KINDS, Kind
 from postroad.spark.columns import KEY, OFFSET, PARTITION, TIMESTAMP, TYPES, VALUE

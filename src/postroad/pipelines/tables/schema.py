@@ -2,8 +2,9 @@
 
     topic, partition, offset, timestamp, timestampType, key, value, headers   as the source has them
     date   the timestamp's day, UTC; with `topic` it is what the table is partitioned by
-    bad    only with JSON columns: why the value has none (null: it is fine)
-    …      JSON columns: boolean, bigint, double or string
+    bad    only with columns of values: why the value has none (null: it is fine)
+    …      columns of values: boolean, bigint, double or string where they are JSON; those that have a
+           schema know binary, date, timestamp and decimal, too
 
 Every column may be null. An archive may hold no other types, so that each of the formats, and each
 reader of theirs, agrees about what a column is.
@@ -11,15 +12,17 @@ reader of theirs, agrees about what a column is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import pyarrow as pa
 
 from postroad.spark import columns
 
-Kind = Literal["boolean", "bigint", "double", "string"]
+Kind = str
+"""The type of a value's column, in Spark's words."""
 
 EPOCH: Final = date(1970, 1, 1)
 DAY_US: Final = 86_400_000_000
@@ -36,7 +39,15 @@ KINDS: Final[dict[Kind, Any]] = {
     "double": pa.float64(),
     "string": pa.string(),
 }
-_KIND_OF: Final = {kind: name for name, kind in KINDS.items()}
+"""Of JSON."""
+_TYPES: Final[dict[Kind, Any]] = {
+    **KINDS,
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+_KIND_OF: Final = {kind: name for name, kind in _TYPES.items()}
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 
 _RECORD: Final = (
     columns.TOPIC,
@@ -54,18 +65,32 @@ RESERVED: Final = frozenset(name.lower() for name in (*RECORD.names, BAD))
 
 
 def with_json(kinds: Mapping[str, Kind]) -> Any:
-    """The schema of an archive with these JSON columns (and `bad`, if it is among them)."""
-    return pa.schema([*RECORD, *(pa.field(name, KINDS[kind]) for name, kind in kinds.items())])
+    """The schema of an archive with these columns of values (and `bad`, if it is among them)."""
+    return pa.schema([*RECORD, *(pa.field(name, arrow_of(kind)) for name, kind in kinds.items())])
 
 
 def json_kinds(schema: Any) -> dict[str, Kind]:
     """The columns beyond those of every archive, in their order."""
-    return {field.name: _KIND_OF[plain(field.type)] for field in schema if field.name not in RECORD.names}
+    return {field.name: kind_of(field.type) for field in schema if field.name not in RECORD.names}
+
+
+def arrow_of(kind: Kind) -> Any:
+    """Arrow's type of a kind."""
+    decimal = decimal_of(kind)
+    return pa.decimal128(*decimal) if decimal else _TYPES[kind]
 
 
 def kind_of(arrow: Any) -> Kind:
-    """The kind of a JSON column that has this type of Arrow's."""
+    """The kind of a column that has this type of Arrow's. KeyError if it is none."""
+    if pa.types.is_decimal128(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
     return _KIND_OF[plain(arrow)]
+
+
+def decimal_of(kind: Kind) -> tuple[int, int] | None:
+    """Precision and scale; None if it is no decimal."""
+    found = _DECIMAL.fullmatch(kind)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def without_partitions(schema: Any) -> Any:
@@ -75,7 +100,7 @@ def without_partitions(schema: Any) -> Any:
 
 def ddl(schema: Any) -> str:
     """As Spark reads it."""
-    return ", ".join(f"`{field.name}` {DDL.get(field.name) or _KIND_OF[field.type]}" for field in schema)
+    return ", ".join(f"`{field.name}` {DDL.get(field.name) or kind_of(field.type)}" for field in schema)
 
 
 def misfit(schema: Any) -> str | None:
@@ -87,7 +112,7 @@ def misfit(schema: Any) -> str | None:
         if not _same(found[field.name], field.type):
             return f"its column {field.name} is {found[field.name]}, not {field.type}"
     for name, kind in found.items():
-        if name not in RECORD.names and kind not in _KIND_OF:
+        if name not in RECORD.names and not (kind in _KIND_OF or pa.types.is_decimal128(kind)):
             return f"its column {name} is {kind}"
     return None
 

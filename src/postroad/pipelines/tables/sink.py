@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables import open_table
-from postroad.pipelines.tables.json_columns import fits_table, merged
+from postroad.pipelines.tables.growing_columns import fits_table, merged
 from postroad.pipelines.tables.schema import json_kinds
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.source import FILE, REACHED
@@ -82,9 +82,7 @@ class ArchiveWriter(Dispatched, DataSourceStreamArrowWriter):
             return
         table = open_table(self._settings.address)
         known = json_kinds(table.schema())
-        wanted = known
-        if self._settings.has_json:
-            wanted = merged(known, [dict(self._settings.kinds), *(file.kinds for file in files)])
+        wanted = merged(known, [dict(self._settings.kinds), *(file.kinds for file in files)])
         query = written[0].query
         if not all(fits_table(file.kinds, wanted) for file in files):
             table.append(Batch(f"{query}/columns", batchId, ()), wanted)

@@ -12,6 +12,7 @@ its tasks do. Files are nobody's until `sink` commits them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,13 +21,19 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from postroad.errors import ConfigurationError
+from postroad.pipelines.tables.files import Files
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.table import Reached
 from postroad.pipelines.tables.topics import topic_number
 from postroad.spark import columns, ranges
-from postroad.spark.options import ReadOptions, parse_read
+from postroad.spark.dead_letters import DeadLetters
+from postroad.spark.option_values import Values
+from postroad.spark.options import ReadOptions, ValueOptions, parse_read
+from postroad.spark.own_schemas import OwnSchemas
+from postroad.spark.parsed_values import micro_batch
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.reader import RangePartition, Task
+from postroad.spark.registered_parsing import FORMATS
 from postroad.spark.stream_reader import StreamReader
 
 NAME: Final = "postroad-archive-files"
@@ -57,18 +64,42 @@ class ArchiveSource(DataSource):
         return DDL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's)
-        return FilesReader(read_options(self.options), FileSettings.of(self.options))
+        return FilesReader(
+            read_options(self.options), FileSettings.of(self.options), schemas_of(self.options)
+        )
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """ConfigurationError if one of them is none of the source's, or none for an archive."""
     found = parse_read(FileSettings.others(options), streaming=True)
     if found.values is not None:
-        raise ConfigurationError(
-            "Option valueFormat: an archive keeps values as they are. Leave it out; "
-            "JSON columns are another matter (--json-columns)."
-        )
+        _check_values(options, found.values)
     return found
+
+
+def schemas_of(options: Mapping[str, str]) -> OwnSchemas | None:
+    """How values are read that have a registered schema; None: they are what they are. Raises
+    ConfigurationError."""
+    values = read_options(options).values
+    if values is None:
+        return None
+    assert values.registry is not None, "it was checked"
+    return OwnSchemas(values.registry, FORMATS[values.format])
+
+
+def _check_values(given: Mapping[str, str], values: ValueOptions) -> None:
+    if values.registry is None:
+        raise ConfigurationError(
+            "Option valueFormat: of an archive it is avro, json-schema or protobuf. Columns of JSON without "
+            "a schema are --json-columns."
+        )
+    asked = Values(given)
+    if asked.given("badRows", "deadLetterTopic"):
+        raise ConfigurationError("An archive is told of bad rows by --bad-rows and --dead-letter-topic.")
+    for name in asked.given("valueSchema", "schemaSubject", "schemaMessage"):
+        raise ConfigurationError(
+            f"Option {name}: leave it out. An archive reads each message by its own schema."
+        )
 
 
 class FilesPartition(InputPartition):
@@ -91,7 +122,9 @@ class FilesReader(StreamReader):
     of the messages is the work of several tasks, and a thousand that have little are not as many files.
     """
 
-    def __init__(self, options: ReadOptions, settings: FileSettings) -> None:
+    def __init__(
+        self, options: ReadOptions, settings: FileSettings, schemas: OwnSchemas | None = None
+    ) -> None:
         self._is_told = options.min_partitions > 1 or options.max_records is not None
         if not self._is_told:
             options = replace(options, max_records=TASK_OFFSETS_MAX)
@@ -99,6 +132,7 @@ class FilesReader(StreamReader):
             options = replace(options, max_bytes=BATCH_BYTES)
         super().__init__(options, Task(options, columns.every(headers=True)))
         self._settings = settings
+        self._schemas = schemas
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         parts = [part.range for part in super().partitions(start, end) if isinstance(part, RangePartition)]
@@ -109,11 +143,10 @@ class FilesReader(StreamReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """In a task: files that no reader sees yet; none are left after an error."""
         assert isinstance(partition, FilesPartition)
-        files = self._settings.files()
+        files = self._settings.files(self._schemas)
         try:
             for part in partition.ranges:
-                for batch in self._task.read(part):
-                    files.write(batch)
+                self._read(part, files)
             done = files.finish()
         except BaseException:
             files.abandon()
@@ -123,3 +156,15 @@ class FilesReader(StreamReader):
             reached = Reached(topic, partition.topic_number, number, until)
             rows.append({ROWS: 0, REACHED: reached.to_json()})
         yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
+
+    def _read(self, part: OffsetRange, files: Files) -> None:
+        topic = self._settings.dead_letter_topic
+        if not topic:
+            for batch in self._task.read(part):
+                files.write(batch)
+            return
+        with copy(self._options.cluster) as cluster:
+            letters = DeadLetters(cluster, topic, part, f"{micro_batch()} {files.kinds}")
+            for batch in self._task.read(part):
+                files.write(batch, letters)
+            letters.flush()
