@@ -147,10 +147,76 @@ def _cpu_s(values: list[bytes], kind: Any) -> float:
 
 
 def test_type_that_json_does_not_have_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="not supported"):
-        json_parsing.check_kind(pa.struct([("m", pa.map_(pa.string(), pa.int64()))]))
+    with pytest.raises(ConfigurationError, match="use another type"):
+        json_parsing.check_kind(pa.struct([("m", pa.month_day_nano_interval())]))
+    with pytest.raises(ConfigurationError, match="the keys of a map are strings, not int64"):
+        json_parsing.check_kind(pa.struct([("m", pa.list_(pa.map_(pa.int64(), pa.int64())))]))
     with pytest.raises(ConfigurationError, match="must be a struct"):
         json_parsing.check_kind(pa.string())
+
+
+LINE = pa.struct(
+    [("n", pa.int64()), ("more", pa.map_(pa.string(), pa.list_(pa.field("element", pa.string()))))]
+)
+MAPS = pa.struct(
+    [
+        ("id", pa.int64()),
+        ("days", pa.map_(pa.string(), pa.date32())),
+        ("lines", pa.map_(pa.string(), LINE)),
+        ("list", pa.list_(pa.field("element", pa.map_(pa.string(), pa.float64())))),
+    ]
+)
+NO_MAPS = {
+    b'{"days": [{"key": "a", "value": "2024-05-01"}]}': "field days is of type array, not object",
+    b'{"days": 5}': "field days is of type number, not object",
+    b'{"days": {"a": "soon"}}': "soon",
+    b'{"days": {"a": "2024-05-01"}, "days": {}}': "field days",
+    b'{"lines": {"a": {"n": "x"}}}': "is of type string, not number",
+    b'{"lines": {"a": {"more": []}}}': "field lines/a/more is of type array, not object",
+    b'{"list": [{}, []]}': "field list/[] is of type array, not object",
+    b'{"days": {"a": "2024-05-01"}': "truncated",
+    b'{"days": {}}]],"v":[[{"id": 2}': "trailing characters",
+    b'{"days": {"\xff": null}}': "UTF8",
+    b'{"list": ' + b"[" * 5000 + b"]" * 5000 + b"}": "",
+}
+
+
+def with_maps(*values: bytes | None) -> tuple[list[Any], dict[int, str]]:
+    array, bad = json_parsing.parse(pa.array(values, pa.binary()), MAPS)
+    array.validate(full=True)
+    assert array.type == MAPS
+    return array.to_pylist(), bad
+
+
+def test_maps_are_read_in_structs_arrays_and_maps() -> None:
+    value = b"""{"id": 1, "days": {"a": "2024-05-01", "b": null}, "list": [{"x": 1}, null, {}],
+        "lines": {"p": {"n": 1, "more": {"k": ["v", null]}}, "\\u00fc": null}}"""
+    rows, bad = with_maps(value, None, b"{}", b'{"days": null, "lines": {}}')
+    assert bad == {}
+    assert rows[0] == {
+        "id": 1,
+        "days": [("a", datetime.date(2024, 5, 1)), ("b", None)],
+        "lines": [("p", {"n": 1, "more": [("k", ["v", None])]}), ("ü", None)],
+        "list": [[("x", 1.0)], None, []],
+    }
+    assert rows[1:3] == [None, dict.fromkeys(field.name for field in MAPS)]
+    assert (rows[3]["days"], rows[3]["lines"]) == (None, [])
+
+
+def test_of_a_key_that_is_there_twice_the_last_value_counts() -> None:
+    assert with_maps(b'{"list": [{"a": 1, "b": 2, "a": 3}]}')[0][0]["list"] == [[("a", 3.0), ("b", 2.0)]]
+
+
+def test_what_is_no_map_is_bad_and_changes_none_of_its_neighbours() -> None:
+    good = b'{"id": 1, "days": {"a": "2024-05-01"}}'
+    alone = [with_maps(value) for value in (*NO_MAPS, *ODD)]
+    values = [each for value in (*NO_MAPS, *ODD) for each in (good, value)]
+    rows, bad = with_maps(*values)
+    assert all(row["days"] == [("a", datetime.date(2024, 5, 1))] for row in rows[::2])
+    assert rows[1::2] == [found for (found,), _ in alone]
+    assert set(bad) == {2 * number + 1 for number, (_, why) in enumerate(alone) if why}
+    for number, reason in enumerate(NO_MAPS.values()):
+        assert reason in bad[2 * number + 1]
 
 
 # --- inferring -----------------------------------------------------------------------------------
@@ -253,7 +319,7 @@ def test_bad_rows_are_dropped(load: Callable[..., DataFrame], mixed: str) -> Non
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"valueSchema": "id bigint, tags map<string, int>"}, "not supported"),
+        ({"valueSchema": "id bigint, tags map<int, int>"}, "the keys of a map are strings"),
         ({"schema": "offset bigint"}, "the schema has no column value"),
         ({"schema": "value string"}, "must be a struct"),
         ({"schema": "value struct<id int>, topic int"}, "column topic is of type string, not int"),

@@ -11,6 +11,8 @@ each of those that it doesn't take. The rest is read as a whole again. One parse
 whatever stands beside it: where the other one is wrong about a good value that costs a call, and where it is
 wrong about a bad one the rest is halved until that stands alone.
 
+Maps are lists to that parser (`json_maps`).
+
 A null value stays null, as does JSON's `null`; fields that the schema doesn't name are ignored, fields that a
 value doesn't have are null. A bad row is one that isn't a JSON object, or has a field of another type.
 """
@@ -30,6 +32,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from postroad.errors import ConfigurationError
+from postroad.spark import json_maps
 
 FEW: Final = 8  # so many rows are tried one by one
 REASON_CHARS_MAX: Final = 300
@@ -43,10 +46,18 @@ def check_kind(kind: Any) -> None:
     """ConfigurationError if there is no way to read this type from JSON."""
     if not pa.types.is_struct(kind):
         raise ConfigurationError("valueFormat=json: the column value must be a struct of the values' fields.")
+    _check_keys(kind)
     try:
         _parse(pa.array([b"{}"], pa.binary()), kind)
     except pa.ArrowNotImplementedError as error:
         raise ConfigurationError(f"valueFormat=json: {error}: use another type in the schema.") from None
+
+
+def _check_keys(kind: Any) -> None:
+    if pa.types.is_map(kind) and not pa.types.is_string(kind.key_type):
+        raise ConfigurationError(f"valueFormat=json: the keys of a map are strings, not {kind.key_type}.")
+    for number in range(kind.num_fields):
+        _check_keys(kind.field(number).type)
 
 
 def parse(values: Any, kind: Any) -> tuple[Any, dict[int, str]]:
@@ -87,7 +98,8 @@ def _suspects(values: Any, kind: Any) -> Iterator[int]:
 def _why_bad(value: Any, kind: Any) -> str | None:
     """None if it is good."""
     try:
-        text = value.as_py().decode()
+        data = value.as_py()
+        text = (json_maps.text(data, kind) if json_maps.has_maps(kind) else data).decode()
         if re.search(_CLOSING, text):
             _check_alone([text])
         _read(f'{{"v":[[{text}]],"i":0}}\n'.encode(), 1, kind)
@@ -121,6 +133,8 @@ def _as_python(kind: Any) -> Any:
         return msgspec.defstruct("Fields", fields, rename=names) | None
     if types.is_list(kind):
         return list[_as_python(kind.value_type)] | None  # type: ignore[misc]
+    if types.is_map(kind):
+        return dict[str, _as_python(kind.item_type)] | None  # type: ignore[misc]
     if types.is_signed_integer(kind):
         most = 1 << (kind.bit_width - 1)
         return Annotated[int, msgspec.Meta(ge=-most, le=most - 1)] | None
@@ -153,6 +167,8 @@ def _parse(values: Any, kind: Any) -> Any:
     """All of them, or ArrowInvalid."""
     if not len(values):
         return pa.array([], kind)
+    if json_maps.has_maps(kind):
+        values = json_maps.rewritten(values, kind)
     texts = pc.fill_null(values.cast(pa.string()), "null")  # the cast finds what isn't UTF-8
     numbers = pa.array(range(len(values)), pa.int64()).cast(pa.string())
     _check_alone(texts.filter(pc.match_substring_regex(texts, _CLOSING)).to_pylist())
@@ -170,7 +186,8 @@ def _read(data: Any, rows: int, kind: Any) -> Any:
     found = found.combine_chunks()
     if len(found) != rows or not found.column("i").chunk(0).equals(pa.array(range(rows), pa.int64())):
         raise pa.ArrowInvalid(_NOT_ONE)
-    values = _only(_only(found.column("v").chunk(0))).cast(kind)
+    values = _only(_only(found.column("v").chunk(0))).cast(json_maps.listed(kind))
+    values = json_maps.as_maps(values, kind)
     if "decimal" in str(kind):
         values.validate(full=True)  # the parser takes numbers that have more digits than the type
     return values
@@ -178,7 +195,7 @@ def _read(data: Any, rows: int, kind: Any) -> Any:
 
 @lru_cache(maxsize=16)
 def _options(kind: Any) -> Any:
-    schema = pa.schema([("v", pa.list_(pa.list_(_readable(kind)))), ("i", pa.int64())])
+    schema = pa.schema([("v", pa.list_(pa.list_(_readable(json_maps.listed(kind))))), ("i", pa.int64())])
     return pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
 
 

@@ -1,9 +1,12 @@
 """The types of Spark that documents of a JSON Schema are read as.
 
-boolean, integer, number, string     boolean, bigint, double, string; format date: date, date-time:
-timestamp array with one schema of items       array object with properties               struct null and
-one other, oneOf with null  that type $ref                                 what it leads to, unless that
-is around it
+boolean, integer, number, string           boolean, bigint, double, string
+string of format date, or date-time        date, timestamp
+array with one schema of items             array
+object with properties                     struct
+object with additionalProperties alone     map
+null and one other, oneOf with null        that type
+$ref                                       what it leads to, unless that is around it
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import pyarrow as pa
 
 from postroad.errors import ConfigurationError
 from postroad.schemas.json_schema import JsonSchema
+from postroad.spark.json_writing import Shape
 
 _SCALARS: Final = {
     "boolean": pa.bool_(),
@@ -71,6 +75,9 @@ def _scalar_or_array(
         kind = "number"
     if kind == "array" and isinstance(part.get("items"), dict):
         return pa.list_(pa.field("element", _type(schema, part["items"], document, f"{path}[]", within)))
+    if kind == "object" and isinstance(part.get("additionalProperties"), dict):
+        inner = _type(schema, part["additionalProperties"], document, f"{path}.*", within)
+        return pa.map_(pa.string(), inner)
     if kind == "string" and part.get("format") in _FORMATS:
         return _FORMATS[part["format"]]
     if kind not in _SCALARS:
@@ -83,3 +90,42 @@ def _unknown(path: str) -> ConfigurationError:
         f"valueFormat=json-schema: the schema does not say of which one type {path} is. Say it: "
         "valueSchema = 'id bigint, name string'."
     )
+
+
+def shape_of(schema: JsonSchema) -> Shape:
+    """What the schema says of nulls. It has a type (`arrow_type_of`), so no part contains itself."""
+    return _shape(schema, schema.root, "", is_required=False)
+
+
+def _shape(schema: JsonSchema, part: Any, document: str, *, is_required: bool) -> Shape:
+    assert isinstance(part, dict), "it has a type"
+    if "$ref" in part:
+        found = schema.resolve(part["$ref"], document)
+        assert found is not None, "references were checked"
+        return _shape(schema, *found, is_required=is_required)
+    for name in ("oneOf", "anyOf"):
+        if name in part:
+            others = [each for each in part[name] if each != {"type": "null"}]
+            inner = _shape(schema, others[0], document, is_required=is_required)
+            return inner._replace(takes_null=inner.takes_null or len(others) < len(part[name]))
+    given = part.get("required")
+    required: list[Any] = given if isinstance(given, list) else []  # draft 3 has a boolean in each property
+    fields = {
+        name: _shape(schema, each, document, is_required=name in required)
+        for name, each in part.get("properties", {}).items()
+    }
+    inner_part = part.get("items", part.get("additionalProperties"))
+    items = _shape(schema, inner_part, document, is_required=False) if _is_typed(part, inner_part) else None
+    return Shape(_takes_null(part), is_required, fields, items)
+
+
+def _is_typed(part: dict[str, Any], inner: Any) -> bool:
+    """Whether the type has what is within an array or a map."""
+    return isinstance(inner, dict) and not part.get("properties")
+
+
+def _takes_null(part: dict[str, Any]) -> bool:
+    kinds = part.get("type")
+    if kinds is None:
+        return None in part["enum"] if "enum" in part else part.get("const") is None
+    return "null" in kinds if isinstance(kinds, list) else bool(kinds == "null")
