@@ -16,15 +16,17 @@ from hypothesis import strategies as st
 
 from postroad.errors import ConfigurationError, InvalidRecord
 from postroad.schemas import avro
+from postroad.schemas.schema import AVRO
 from postroad.spark.avro_of_types import record_of
 from postroad.spark.avro_types import arrow_type
+from postroad.spark.schema_registry import RegisteredText
 from postroad.spark.value_encoding import ValueEncoder
 from tests.spark.test_avro_reading import TYPES, read, record
 
 
 def written(schema: Any, values: Any) -> list[bytes | None]:
     batch = pa.RecordBatch.from_arrays([values, pa.array(range(len(values)))], ["value", "n"])
-    (encoded,) = ValueEncoder(json.dumps(schema), 258).encode([batch])
+    (encoded,) = ValueEncoder(RegisteredText(258, AVRO, json.dumps(schema), ()), "").encode([batch])
     assert encoded.schema.names == ["value", "n"]
     found: list[bytes | None] = encoded.column("value").to_pylist()
     assert all(each is None or each[:5] == b"\0\0\0\1\2" for each in found)

@@ -6,12 +6,15 @@ import datetime
 import decimal
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_name_strategy
 from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from postroad.gateway.dialects import DIALECTS
@@ -136,6 +139,71 @@ def test_what_spark_writes_others_read_and_a_repeated_write_registers_nothing_ne
     other = made.selectExpr("struct('x' as id) as value").write.format("postroad").options(**options)
     with pytest.raises(Exception, match="incompatible with an earlier schema"):
         other.options(schemaRegistry=registry).mode("append").save()
+
+
+def test_protobuf_that_spark_writes_others_read_and_numbers_are_kept(
+    spark: SparkSession, node: Node, registry: str, topic: str
+) -> None:
+    create(node.bootstrap, topic)
+    made = spark.range(0, 3, 1, 1).selectExpr(
+        "if(id = 1, null, struct(id, array(struct(string(id) as text)) as lines, map('a', 0.5D) as prices, "
+        "timestamp_millis(5000) as at)) as value"
+    )
+    options = {"kafka.bootstrap.servers": node.bootstrap, "topic": topic, "valueFormat": "protobuf"}
+    options["schemaRegistry"] = registry
+    made.write.format("postroad").options(**options).mode("append").save()
+    client = SchemaRegistryClient({"url": registry})
+    value = classes(client.get_latest_version(f"{topic}-value").schema.schema_str, "Value")
+    read = ProtobufDeserializer(value, {"use.deprecated.format": False}, client)
+    context = SerializationContext(topic, MessageField.VALUE)
+    found = [read(row.value, context) for row in read_all(node.bootstrap, topic)]
+    assert found[1] is None
+    assert found[2] == value(id=2, lines=[{"text": "2"}], prices={"a": 0.5}, at={"seconds": 5})
+    frame = load(spark, node, topic, registry, valueFormat="protobuf").where("value is not null")
+    assert [row.id for row in frame.selectExpr("value.id").collect()] == [0, 2]
+    moved = made.selectExpr("struct(value.prices as prices, value.id as id) as value")
+    with pytest.raises(Exception, match=r"Value\.prices would have another number than in schema"):
+        moved.write.format("postroad").options(**options).mode("append").save()
+    given = {"valueSchema": PROTO, "schemaMessage": "Note", "schemaSubject": f"{topic}-note"}
+    note = made.selectExpr("struct('x' as text) as value")
+    note.write.format("postroad").options(**options, **given).mode("append").save()
+    read_note = ProtobufDeserializer(
+        classes(PROTO, "shop.Order.Note"), {"use.deprecated.format": False}, client
+    )
+    assert read_note(read_all(node.bootstrap, topic)[-1].value, context).text == "x"
+
+
+def test_json_stream_with_maps_becomes_documents_of_a_schema_that_others_read(
+    spark: SparkSession, node: Node, registry: str, topic: str, tmp_path: Path
+) -> None:
+    target = f"{topic}.typed"
+    create(node.bootstrap, topic)
+    create(node.bootstrap, target)
+    values = [b'{"id": 1, "prices": {"a": 0.5, "b": null}}', b'{"prices": []}', None, b'{"id": 2}']
+    send(node.bootstrap, topic, [Message(each) for each in values])
+    orders = (
+        spark.readStream.format("postroad")
+        .options(**{"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic, "badRows": "drop"})
+        .options(
+            startingOffsets="earliest",
+            valueFormat="json",
+            valueSchema="id bigint, prices map<string, double>",
+        )
+        .load()
+    )
+    options = {"kafka.bootstrap.servers": node.bootstrap, "topic": target, "valueFormat": "json-schema"}
+    orders.select("value").writeStream.format("postroad").options(**options, schemaRegistry=registry).option(
+        "checkpointLocation", str(tmp_path)
+    ).trigger(availableNow=True).start().awaitTermination()
+    client = SchemaRegistryClient({"url": registry})
+    read = JSONDeserializer(
+        None, schema_registry_client=client, conf={"subject.name.strategy": topic_subject_name_strategy}
+    )
+    context = SerializationContext(target, MessageField.VALUE)
+    found = [read(row.value, context) for row in read_all(node.bootstrap, target)]
+    assert found == [{"id": 1, "prices": {"a": 0.5, "b": None}}, None, {"id": 2}]
+    frame = load(spark, node, target, registry, valueFormat="json-schema")
+    assert dict(frame.dtypes)["value"] == "struct<id:bigint,prices:map<string,double>>"
 
 
 # --- without Spark

@@ -1,16 +1,14 @@
 """Arrow → Avro messages, a column at a time: the other direction of `avro_reading`.
 
-Each type of the schema makes of its array the bytes of every row, as one run of bytes and the length of each
-row's part (`Ragged`). A record's fields are woven together row by row at the end, once for each record.
+Each type of the schema makes of its array the bytes of every row (`ragged`). A record's fields are woven
+together row by row at the end, once for each record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,40 +24,34 @@ from postroad.schemas.avro import (
     branch_name,
 )
 from postroad.spark import avro_types
-from postroad.spark.lanes import VARINT_BYTES_MAX, Numbers
+from postroad.spark.lanes import Numbers
+from postroad.spark.ragged import Ragged, binaries, counts, fixed, nothing, scattered, woven, zigzags
 
 DECIMAL_BYTES: Final = 16  # of Arrow's
-
-
-class Ragged(NamedTuple):
-    """The bytes of all rows, one after the other, and how many each has."""
-
-    data: npt.NDArray[np.uint8]
-    lengths: Numbers
 
 
 def write(type_: AvroType, values: Any) -> Ragged:
     """Values of the schema's Arrow type (`avro_types`). Raises InvalidRecord for what it doesn't allow."""
     if not len(values):
-        return _nothing(0)
+        return nothing(0)
     if isinstance(type_, UnionType):
         return _union(type_, values)
     if type_.kind == "null":
-        return _nothing(len(values))
+        return nothing(len(values))
     if values.null_count:
         raise InvalidRecord(
             f"A value is null, and the Avro schema does not allow it for {branch_name(type_)}."
         )
     if isinstance(type_, RecordType):
         fields = values.flatten()
-        return _woven([write(field.type, fields[at]) for at, field in enumerate(type_.fields)], len(values))
+        return woven([write(field.type, fields[at]) for at, field in enumerate(type_.fields)], len(values))
     if isinstance(type_, ArrayType):
-        return _elements(write(type_.items, values.flatten()), _counts(values))
+        return _elements(write(type_.items, values.flatten()), counts(values))
     if isinstance(type_, MapType):
         first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
         keys, items = values.keys.slice(first, last - first), values.items.slice(first, last - first)
-        pairs = _woven([_texts(keys), write(type_.values, items)], len(keys))
-        return _elements(pairs, _counts(values))
+        pairs = woven([_texts(keys), write(type_.values, items)], len(keys))
+        return _elements(pairs, counts(values))
     return _scalar(type_, values)
 
 
@@ -76,7 +68,7 @@ def _union(type_: UnionType, values: Any) -> Ragged:
     if (numbers < 0).any():
         kinds = ", ".join(map(branch_name, type_.branches))
         raise InvalidRecord(f"A value is none of the types of the Avro schema's union of {kinds}.")
-    return _woven([_numbers(numbers), _scattered(parts, len(values))], len(values))
+    return woven([zigzags(numbers), scattered(parts, len(values))], len(values))
 
 
 def _branches(type_: UnionType, values: Any) -> dict[int, tuple[Numbers, Any]]:
@@ -99,47 +91,7 @@ def _branches(type_: UnionType, values: Any) -> dict[int, tuple[Numbers, Any]]:
     return found
 
 
-def _scattered(parts: Sequence[tuple[Numbers, Ragged]], rows: int) -> Ragged:
-    """Parts of some rows each, in the order of the rows."""
-    lengths = np.zeros(rows, np.int64)
-    for which, ragged in parts:
-        lengths[which] = ragged.lengths
-    begin = np.cumsum(lengths) - lengths
-    data = np.empty(int(lengths.sum()), np.uint8)
-    for which, ragged in parts:
-        _put(data, begin[which], ragged)
-    return Ragged(data, lengths)
-
-
-def _woven(parts: Sequence[Ragged], rows: int) -> Ragged:
-    """Row by row what each of the parts has of it."""
-    if len(parts) == 1:
-        return parts[0]
-    lengths = np.zeros(rows, np.int64)
-    for part in parts:
-        lengths += part.lengths
-    at = np.cumsum(lengths) - lengths
-    data = np.empty(int(lengths.sum()), np.uint8)
-    for part in parts:
-        _put(data, at, part)
-        at = at + part.lengths
-    return Ragged(data, lengths)
-
-
-def _put(data: npt.NDArray[np.uint8], begin: Numbers, part: Ragged) -> None:
-    """Each row's bytes to where they begin."""
-    if not len(part.data):
-        return
-    shift = begin - (np.cumsum(part.lengths) - part.lengths)
-    data[np.repeat(shift, part.lengths) + np.arange(len(part.data))] = part.data
-
-
 # --- lists
-
-
-def _counts(values: Any) -> Numbers:
-    counts: Numbers = np.diff(values.offsets.to_numpy()).astype(np.int64)
-    return counts
 
 
 def _elements(elements: Ragged, counts: Numbers) -> Ragged:
@@ -148,52 +100,32 @@ def _elements(elements: Ragged, counts: Numbers) -> Ragged:
     upto = np.concatenate([[0], np.cumsum(counts)])
     lengths = ends[upto[1:]] - ends[upto[:-1]]
     some = counts > 0
-    heads = _numbers(counts)  # of an empty list the end is all
+    heads = zigzags(counts)  # of an empty list the end is all
     block = Ragged(elements.data, lengths)
     end = Ragged(np.zeros(int(some.sum()), np.uint8), some.astype(np.int64))
-    return _woven([heads, block, end], len(counts))
+    return woven([heads, block, end], len(counts))
 
 
 # --- scalars
 
 
-def _nothing(rows: int) -> Ragged:
-    return Ragged(np.empty(0, np.uint8), np.zeros(rows, np.int64))
-
-
-def _numbers(values: Numbers) -> Ragged:
-    """Zigzag varints."""
-    left = ((values << 1) ^ (values >> 63)).view(np.uint64)
-    table = np.zeros((len(values), VARINT_BYTES_MAX), np.uint8)
-    lengths = np.ones(len(values), np.int64)
-    for at in range(VARINT_BYTES_MAX):
-        table[:, at] = (left & np.uint64(0x7F)).astype(np.uint8)
-        left = left >> np.uint64(7)
-        more = left != 0
-        if not more.any():
-            break
-        table[more, at] |= 0x80
-        lengths += more
-    return Ragged(table[np.arange(VARINT_BYTES_MAX) < lengths[:, None]], lengths)
-
-
 def _scalar(type_: AvroType, values: Any) -> Ragged:
     if type_.kind == "boolean":
-        return _table(values.to_numpy(zero_copy_only=False).astype(np.uint8)[:, None])
+        return fixed(values.to_numpy(zero_copy_only=False).astype(np.uint8)[:, None])
     if type_.kind in ("int", "long"):
-        return _numbers(_whole(type_, values))
+        return zigzags(_whole(type_, values))
     if type_.kind in ("float", "double"):
         numbers = np.ascontiguousarray(values.to_numpy(zero_copy_only=False))
-        return _table(numbers.view(np.uint8).reshape(len(numbers), -1))
+        return fixed(numbers.view(np.uint8).reshape(len(numbers), -1))
     if isinstance(type_, EnumType):
         numbers = pc.index_in(values, pa.array(type_.symbols, pa.string()))
         if numbers.null_count:
             raise InvalidRecord(f"A value is no symbol of the Avro enum {type_.full_name}.")
-        return _numbers(numbers.to_numpy().astype(np.int64))
+        return zigzags(numbers.to_numpy().astype(np.int64))
     if pa.types.is_decimal(values.type):
         return _decimals(type_, values)
     if isinstance(type_, FixedType):
-        found = _bytes(values)
+        found = binaries(values)
         if (found.lengths != type_.size).any():
             raise InvalidRecord(f"A value does not have the {type_.size} bytes of {type_.full_name}.")
         return found
@@ -210,22 +142,11 @@ def _whole(type_: AvroType, values: Any) -> Numbers:
     return numbers // 1000 if type_.logical.endswith("timestamp-millis") else numbers
 
 
-def _table(table: npt.NDArray[np.uint8]) -> Ragged:
-    return Ragged(table.reshape(-1), np.full(len(table), table.shape[1], np.int64))
-
-
-def _bytes(values: Any) -> Ragged:
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
-    data = values.buffers()[2]
-    whole = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return Ragged(whole[offsets[0] : offsets[-1]], np.diff(offsets).astype(np.int64))
-
-
 def _texts(values: Any) -> Ragged:
     if not len(values):
-        return _nothing(0)
-    found = _bytes(values)
-    return _woven([_numbers(found.lengths), found], len(values))
+        return nothing(0)
+    found = binaries(values)
+    return woven([zigzags(found.lengths), found], len(values))
 
 
 def _decimals(type_: AvroType, values: Any) -> Ragged:
@@ -243,6 +164,6 @@ def _decimals(type_: AvroType, values: Any) -> Ragged:
         if (lengths > type_.size).any():
             raise InvalidRecord(f"A decimal does not fit into the {type_.size} bytes of {type_.full_name}.")
         wide = np.concatenate([np.repeat(sign, max(0, type_.size - DECIMAL_BYTES), axis=1), table], axis=1)
-        return _table(np.ascontiguousarray(wide[:, wide.shape[1] - type_.size :]))
+        return fixed(np.ascontiguousarray(wide[:, wide.shape[1] - type_.size :]))
     found = Ragged(table[np.arange(DECIMAL_BYTES) >= spare[:, None]], lengths)
-    return _woven([_numbers(lengths), found], len(table))
+    return woven([zigzags(lengths), found], len(table))

@@ -107,7 +107,7 @@ class MessageReader:
             _skip(lanes, number, wire)
             return
         field = self._fields[index]
-        expected = BYTES if field.is_map else _wire(self._file, field.type)
+        expected = BYTES if field.is_map else wire_of(self._file, field.type)
         if wire == expected:
             found[index].add(self._read[index](lanes), owners)
         elif wire == BYTES and field.is_repeated and expected != BYTES:
@@ -261,7 +261,8 @@ def _default(file: ProtoFile, name: str) -> Any:
 # --- the wire
 
 
-def _wire(file: ProtoFile, name: str) -> int:
+def wire_of(file: ProtoFile, name: str) -> int:
+    """How a value of the type stands on the wire."""
     return BYTES if isinstance(file.known.get(name), ProtoMessage) else _WIRE.get(name, VARINT)
 
 

@@ -75,10 +75,14 @@ class SchemaRegistry(NamedTuple):
         return self._text(answer["id"], answer)
 
     def register(self, subject: str, kind: str, text: str) -> int:
-        """The id of the schema, which the subject has from now on. Raises NotRegistered,
-        RegistryUnavailable."""
+        """The id of the schema, which the subject has from now on. Who may not register can use what is
+        registered. Raises NotRegistered, RegistryUnavailable."""
         body = {"schema": text, "schemaType": kind}
-        found: int = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body)["id"]
+        path = f"/subjects/{quote(subject, safe='')}"
+        try:
+            found: int = self._ask("POST", path, body)["id"]
+        except NotRegistered:
+            found = self._ask("POST", f"{path}/versions", body)["id"]
         return found
 
     def _text(self, id_: int, answer: dict[str, Any]) -> RegisteredText:

@@ -208,7 +208,7 @@ def _check(schema: StructType, options: WriteOptions) -> ValueEncoder | None:
     check_columns([*(fields | {VALUE: DDL[VALUE]}).items()], options.topic)
     values = options.values
     kind = to_arrow_schema(schema, timezone="UTC").field(VALUE).type
-    return prepare(values.registry, values.subject, values.schema, kind)
+    return prepare(values.registry, values.subject, values.format, values.schema, values.message, kind)
 
 
 def _encoded(encoder: ValueEncoder | None, batches: Iterator[Any]) -> Iterator[Any]:

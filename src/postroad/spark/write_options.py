@@ -19,8 +19,8 @@ NOT, WHOLE, TASK = TRANSACTIONS = ("false", "true", "task")
 """In no transaction; all tasks in one; each task in one of its own."""
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
-_FORMATS: Final = ("binary", "avro")
-_REGISTERED: Final = (*schema_registry.NAMES, "schemaSubject", "valueSchema")
+_FORMATS: Final = ("binary", "avro", "json-schema", "protobuf")
+_REGISTERED: Final = (*schema_registry.NAMES, "schemaSubject", "schemaMessage", "valueSchema")
 _ID: Final = "writeId"
 _ID_BATCH: Final = "writeBatch"
 _TRANSACTIONAL: Final = "transactional"
@@ -71,7 +71,9 @@ class ValueSchema:
 
     registry: SchemaRegistry
     subject: str
+    format: str
     schema: str | None
+    message: str  # of a Protobuf file that the user gives; "": its first one
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +133,26 @@ def _check_write_batch(values: Values, streaming: bool) -> None:
 
 
 def _value_schema(values: Values) -> ValueSchema | None:
-    if values.one_of("valueFormat", _FORMATS, "binary") == "binary":
+    format_ = values.one_of("valueFormat", _FORMATS, "binary")
+    if format_ == "binary":
         for name in values.given(*_REGISTERED):
-            raise ConfigurationError(f"Option {name} means something with valueFormat=avro only.")
+            raise ConfigurationError(
+                f"Option {name} means something with valueFormat=avro, json-schema or protobuf only."
+            )
         return None
+    if values.has("schemaMessage") and (format_ != "protobuf" or not values.has("valueSchema")):
+        raise ConfigurationError(
+            "Option schemaMessage names a message of the Protobuf file that valueSchema is: set both."
+        )
     topic, subject = values.text("topic"), values.text("schemaSubject")
     if subject is None and topic is None:
         raise ConfigurationError("Which schema's subject? Set the option schemaSubject, or topic.")
     return ValueSchema(
-        schema_registry.of_options(values), subject or f"{topic}-value", values.text("valueSchema")
+        schema_registry.of_options(values),
+        subject or f"{topic}-value",
+        format_,
+        values.text("valueSchema"),
+        values.text("schemaMessage") or "",
     )
 
 
