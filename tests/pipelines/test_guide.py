@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
+from postroad.gateway.dialects import DIALECTS
 from postroad.pipelines.declared.declaration import parse
 from postroad.pipelines.declared.run import run
 from postroad.spark import option_names, options, write_options
 from postroad.testing import Node
 from tests.docs.markdown import ROOT, blocks, rows
+from tests.gateway.conftest import gateway_in_thread
 from tests.spark import plain
 
 if TYPE_CHECKING:
@@ -50,16 +52,19 @@ def test_python_of_the_guide_runs_from_top_to_bottom(
     postroad: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain.create(postroad.bootstrap, "orders", 3)
-    for name in ("large-orders", "orders-test", "shipments"):
+    for name in ("large-orders", "orders-test", "shipments", "typed-orders"):
         plain.create(postroad.bootstrap, name)
     plain.send(postroad.bootstrap, "orders", [plain.Message(value) for value in ORDERS])
     plain.create(postroad.bootstrap, "customers", cleanup_policy="compact")
     plain.send(postroad.bootstrap, "customers", CUSTOMERS)
     names: dict[str, Any] = {}
-    for number, text in enumerate(PYTHON):
-        exec(compile(_here(text, postroad.bootstrap, tmp_path), f"snippet {number}", "exec"), names)
+    with gateway_in_thread(postroad.bootstrap, DIALECTS) as gateway:
+        for number, text in enumerate(PYTHON):
+            here = _here(text, postroad.bootstrap, tmp_path).replace("http://127.0.0.1:8080", gateway.url)
+            exec(compile(here, f"snippet {number}", "exec"), names)
     printed = capsys.readouterr().out
     assert "3 {'orders':" in printed  # archived
+    assert "[{'id': 1, 'customer': 'ann'}, {'id': 2, 'customer': 'bob'}]" in printed  # by their schema
     assert "1 1 {'0': 4}\n[(b'ann', 'Ann B.')]" in printed  # merged
     assert "1 True" in printed  # replayed, once
     assert "2 topics carried 5 messages" in printed  # reported: bob's order once by a batch, once by a stream
