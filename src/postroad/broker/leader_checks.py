@@ -7,8 +7,9 @@ followed the store as far as this node, so it also knows that it leads. One whos
 suspected, and the answer waits until the image names another one, for `HOLD_S` at most.
 
 Nobody waits for what may take long: a leader that has been silent for longer than its lease lasts, or a
-partition that nobody can be elected for. Nor does anybody wait in the moment after a node was found dead,
-when no successor is named (`orphans`).
+partition that nobody can be elected for. Nor does anybody wait at a node that is cut off from the store: a
+producer that was just sent away would wait on the same connection. Nor in the moment after a node was found
+dead, when no successor is named (`orphans`).
 """
 
 from __future__ import annotations
@@ -78,9 +79,13 @@ class LeaderChecks:
         """Return when the leaders of the topics live and know that they lead; bounded."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HOLD_S):
-                while not await self._are_known(find):
+                while self._hears_of_elections() and not await self._are_known(find):
                     with contextlib.suppress(RequestTimedOut):
                         await self._node.topics.reach(self._node.image.revision + 1, ASK_AGAIN_S)
+
+    def _hears_of_elections(self) -> bool:
+        """False for a node that is cut off from the store: its lease has ended, and waiting is in vain."""
+        return self._node.registration.is_current(self._node.clock.monotonic_ms())
 
     async def _are_known(self, find: Callable[[], Iterable[Topic]]) -> bool:
         leaders = self._leaders(find())
