@@ -146,3 +146,30 @@ def test_pip_installs_it_into_a_fresh_environment(version: str, built: Path, tmp
     programs = tmp_path / "fresh" / "bin"
     call(programs / "pip", "install", "-q", "--disable-pip-version-check", wheel_in(built))
     run_a_node(programs, tmp_path)
+
+
+@pytest.mark.skipif("PACKAGE" not in os.environ, reason="it installs from PyPI: make package")
+def test_oldest_versions_that_it_asks_for_run_a_node_and_show_every_command(
+    built: Path, tmp_path: Path
+) -> None:
+    call(sys.executable, "-m", "venv", tmp_path / "oldest")
+    programs = tmp_path / "oldest" / "bin"
+    oldest = [each.partition(";")[0].replace(">=", "==") for each in PROJECT["dependencies"]]
+    call(programs / "pip", "install", "-q", "--disable-pip-version-check", wheel_in(built), *oldest)
+    run_a_node(programs, tmp_path)
+    assert "EVERY HELP\n" in call(programs / "python", "-c", SHOWS_EVERY_HELP, cwd=tmp_path)
+
+
+SHOWS_EVERY_HELP = """
+import click
+from postroad.cli import main
+
+def show(command, above):
+    context = click.Context(command, parent=above, info_name=command.name)
+    assert command.get_help(context)
+    for name in getattr(command, "list_commands", lambda _: ())(context):
+        show(command.get_command(context, name), context)
+
+show(main, None)
+print("EVERY HELP")
+"""

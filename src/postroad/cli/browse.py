@@ -14,6 +14,7 @@ import click
 
 from postroad.cli.command import Command
 from postroad.cli.numbers import COUNT, PARTITION
+from postroad.cli.param_type import ParamType
 from postroad.cli.session import cluster_options, talk
 from postroad.cli.start import BEGINNING, Start, StartType, resolve
 from postroad.cli.topic import known
@@ -32,7 +33,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Positions = dict[int, int]
 
 
-class WhereType(click.ParamType[Filter]):
+class WhereType(ParamType[Filter]):
     name = "filter"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Filter:
@@ -45,7 +46,7 @@ class WhereType(click.ParamType[Filter]):
             self.fail(f"{error}\n  {value}\n  {pointer}", param, ctx)
 
 
-class FromType(click.ParamType["Start | Positions"]):
+class FromType(ParamType["Start | Positions"]):
     """As `consume --from`, and where an earlier scan stopped: 0:42,1:17."""
 
     name = "start"

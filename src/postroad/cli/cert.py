@@ -12,6 +12,7 @@ import click
 
 from postroad.cli import output
 from postroad.cli.command import Command, Group
+from postroad.cli.param_type import ParamType
 from postroad.cli.session import Failed, json_option
 from postroad.errors import ConfigurationError
 
@@ -25,7 +26,7 @@ FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 RESERVED: Final = ("ca", "node")  # the names of other files
 
 
-class NameType(click.ParamType[str]):
+class NameType(ParamType[str]):
     """A text of a few letters: it becomes a file's name, and a part of a certificate."""
 
     def __init__(self, name: str, form: re.Pattern[str]) -> None:

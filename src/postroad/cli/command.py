@@ -12,8 +12,10 @@ from typing import Any
 
 import click
 
+from postroad.cli.param_type import ParamType
 
-class RawText(click.ParamType[str]):
+
+class RawText(ParamType[str]):
     """Text that becomes bytes by `as_bytes`, whatever they are."""
 
     name = "text"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from postroad.cli.param_type import ParamType
 from postroad.system.durations import LONGEST_MS, parse, show
 
 __all__ = ["DurationType", "parse", "shortened", "show"]
 
 
-class DurationType(click.ParamType[int]):
+class DurationType(ParamType[int]):
     """Milliseconds, from `shortest_ms` to `longest_ms`."""
 
     name = "duration"

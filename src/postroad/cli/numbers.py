@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from postroad.cli.duration import shortened
+from postroad.cli.param_type import ParamType
 
 INT16_MAX: Final = 2**15 - 1
 INT32_MAX: Final = 2**31 - 1
@@ -19,7 +20,7 @@ DIGITS_MAX: Final = 20  # more than any number here has; Python refuses to read 
 SECONDS_MAX: Final = 86_400.0  # a day; in milliseconds that still fits the protocol's time-outs
 
 
-class WholeNumber(click.ParamType[int]):
+class WholeNumber(ParamType[int]):
     name = "number"
 
     def __init__(self, lowest: int, highest: int) -> None:
@@ -39,7 +40,7 @@ class WholeNumber(click.ParamType[int]):
         return found
 
 
-class DecimalNumber(click.ParamType[float]):
+class DecimalNumber(ParamType[float]):
     name = "number"
 
     def __init__(self, lowest: float, highest: float) -> None:

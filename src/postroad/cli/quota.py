@@ -10,6 +10,7 @@ import click
 from postroad.cli import output
 from postroad.cli.command import Group
 from postroad.cli.numbers import DecimalNumber
+from postroad.cli.param_type import ParamType
 from postroad.cli.session import Failed, cluster_options, json_option, talk
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ ANYBODY: Final = "anybody else"
 _RATE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?([kmg]i?)?(?:b?(?:/s)?)?", re.IGNORECASE)
 
 
-class RateType(click.ParamType[float]):
+class RateType(ParamType[float]):
     """`500000`, `500kB`, `10MB/s`, `1MiB/s`"""
 
     name = "rate"

@@ -10,6 +10,7 @@ import click
 from postroad.cli import output
 from postroad.cli.command import RAW, Command, as_bytes
 from postroad.cli.numbers import COUNT
+from postroad.cli.param_type import ParamType
 from postroad.cli.session import Failed, cluster_options, json_option, talk
 from postroad.cli.start import Start, StartType
 from postroad.errors import UnknownTopicOrPartition
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from postroad.client.redrive import Filter, Report
 
 
-class RateType(click.ParamType[float]):
+class RateType(ParamType[float]):
     name = "rate"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:

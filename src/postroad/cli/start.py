@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from postroad.cli import duration
+from postroad.cli.param_type import ParamType
 
 if TYPE_CHECKING:
     from postroad.client import Client, TopicPartition
@@ -34,7 +35,7 @@ BEGINNING: Final = Start("beginning")
 END: Final = Start("end")
 
 
-class StartType(click.ParamType[Start]):
+class StartType(ParamType[Start]):
     name = "start"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Start:

@@ -10,6 +10,7 @@ import click
 
 from postroad.cli.duration import DurationType, shortened
 from postroad.cli.numbers import COUNT, DecimalNumber
+from postroad.cli.param_type import ParamType
 from postroad.cli.start import parse as parse_start
 from postroad.cli.topic import pairs
 from postroad.wire.subscription_names import (
@@ -45,7 +46,7 @@ CONFIGS: Final = {
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class AttemptsType(click.ParamType[int]):
+class AttemptsType(ParamType[int]):
     name = "attempts"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -57,7 +58,7 @@ class AttemptsType(click.ParamType[int]):
         return int(text)
 
 
-class BeginningType(click.ParamType[str]):
+class BeginningType(ParamType[str]):
     """A start that means something before there are any messages, as the config has it: no offsets."""
 
     name = "start"
