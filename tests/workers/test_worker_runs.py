@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from datetime import timedelta
 from typing import Any
 
@@ -220,6 +221,24 @@ async def test_dataclasses_and_plain_values_are_payloads(app: postroad.App) -> N
         await app.publish("anything", [1, None, "x"], id="seven")
         await run.until_idle()
     assert done == [Point(1, 2), [1, None, "x"], (b'[1,null,"x"]', "seven")]
+
+
+@pytest.mark.parametrize("kind", [Point | None, dict | None, str | None, bytes | None])
+async def test_message_without_a_payload_is_none_where_the_type_says_so(app: postroad.App, kind: Any) -> None:
+    done: list[Any] = []
+
+    async def change(value: Any) -> None:
+        done.append(value)
+
+    change.__annotations__["value"] = kind
+    app.worker("changes")(change)
+    rest = typing.get_args(kind)[0]
+    given = {Point: Point(1, 2), dict: {"x": 1}, str: "null", bytes: b"null"}[rest]
+    async with workers(app) as run:
+        await app.publish("changes", given)
+        await app.publish("changes", None)
+        await run.until_idle()
+    assert done == [given, None]
 
 
 async def test_workers_that_publish_for_each_other_without_end_are_stopped(

@@ -6,13 +6,17 @@
     everything else                JSON by msgspec: Structs, dataclasses, TypedDicts, dict, list, numbers, …
 
 Reading goes by the type that is asked for, and by nothing that the message says: a publisher can't choose
-what is made of its bytes.
+what is made of its bytes. A message without a payload, such as a tombstone, is None where the type is
+`… | None`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import reduce
+from operator import or_
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
@@ -45,6 +49,8 @@ def decoder(of: Any) -> Decode:
 
     TypeError if nothing can be read as the type.
     """
+    if (rest := _without_none(of)) is not None:
+        return _optional(decoder(rest), () if rest in (bytes, str) else (b"null",))
     if of is bytes:
         return _as_bytes
     if of is str:
@@ -64,6 +70,20 @@ def decoder(of: Any) -> Decode:
             raise _undecodable(name, payload, error) from None
 
     return decode
+
+
+def _without_none(of: Any) -> Any:
+    """X of `X | None`; None for all other types."""
+    if get_origin(of) not in (Union, UnionType) or NoneType not in get_args(of):
+        return None
+    return reduce(or_, (each for each in get_args(of) if each is not NoneType))
+
+
+def _optional(decode: Decode, nothing: tuple[bytes, ...]) -> Decode:
+    def decode_if_any(payload: bytes | None) -> Any:
+        return None if payload is None or payload in nothing else decode(payload)
+
+    return decode_if_any
 
 
 def _as_bytes(payload: bytes | None) -> bytes:
