@@ -23,7 +23,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from postroad import __version__
-from postroad.backups import contents, manifest
+from postroad.backups import contents, manifest, marks
 from postroad.backups.copying import Copying, Led
 from postroad.backups.cut import Again, StoredTopic, key_of, of_one_moment
 from postroad.backups.errors import BackupDamaged, BackupError
@@ -38,6 +38,7 @@ ATTEMPTS: Final = 20  # to find a moment in which everything has a leader and no
 PAUSE_S: Final = 0.5
 HOLD_MS: Final = 5_000  # all nodes answer within milliseconds, or the cut is made anew
 NOTE_S: Final = 5.0  # between two notes of what is stored so far
+PRUNE_WAIT_S: Final = 120.0  # a prune deletes some hundred parts in a second
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -70,11 +71,42 @@ class Creation:
         self._noted_s = time.monotonic()
         self._seen_bytes = self._new_bytes = self._new_parts = 0
         self._copying = Copying(client, target, {}, self._stored)
+        self._mark = marks.Mark(target, marks.CREATE)
 
     async def run(self) -> Made:
         """Raises BackupError, and PostroadError if the cluster can't be asked."""
-        entries = await backup.store(self._client)
-        self._cluster = cluster_in(entries)
+        self._cluster = cluster_in(await backup.store(self._client))  # whoever may not ask leaves no mark
+        await self._wait_for_prunes()
+        beating = asyncio.create_task(self._beat(), name="mark of a backup")
+        try:
+            return await self._run()
+        finally:
+            beating.cancel()
+            await asyncio.gather(beating, return_exceptions=True)
+            await asyncio.to_thread(self._mark.remove)
+
+    async def _wait_for_prunes(self) -> None:
+        """No prune is at work, and none begins while our mark is there."""
+        deadline = time.monotonic() + PRUNE_WAIT_S
+        while True:
+            await asyncio.to_thread(self._mark.write)
+            if not await asyncio.to_thread(marks.at_work, self._target, marks.PRUNE):
+                return
+            await asyncio.to_thread(self._mark.remove)  # or two would wait for each other
+            if time.monotonic() >= deadline:
+                raise BackupError(
+                    "backups are being pruned there: give the command again when that has ended, "
+                    "or in ten minutes if it was killed"
+                )
+            await asyncio.sleep(PAUSE_S)
+
+    async def _beat(self) -> None:
+        """Ends if the mark can't be written any more: `_finish` finds out."""
+        while True:
+            await asyncio.sleep(marks.BEAT_MS / 1000)
+            await asyncio.to_thread(self._mark.hold)
+
+    async def _run(self) -> Made:
         known = await asyncio.to_thread(last_copies, self._target, self._cluster)
         self._copying = Copying(self._client, self._target, known, self._stored)
         await self._copy_ahead()
@@ -162,7 +194,13 @@ class Creation:
                 self._target.put(part.path, content)
                 self._new_bytes += len(content)
                 self._new_parts += 1
+            self._mark.check()
             self._target.put(manifest.path_of(name), manifest.encode(made))
+            try:
+                self._mark.check()
+            except BackupError:
+                self._target.delete(manifest.path_of(name))  # it may name parts that are gone
+                raise
             self._target.delete(manifest.UNFINISHED)
 
         await asyncio.to_thread(store)

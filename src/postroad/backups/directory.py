@@ -65,7 +65,10 @@ class DirectoryTarget:
 
     def delete(self, path: str) -> None:
         try:
-            (self._path / path).unlink(missing_ok=True)
+            (self._path / path).unlink()
+            _sync((self._path / path).parent)
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise TargetFailed(f"{self._path / path} can't be deleted: {error.strerror}") from None
 

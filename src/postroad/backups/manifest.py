@@ -189,11 +189,25 @@ def part_path(sha256: str) -> str:
     return f"{PARTS}{sha256[:2]}/{sha256}"
 
 
+def is_part(path: str) -> bool:
+    """Whether a part may lie there; whatever else people put beside them is theirs."""
+    sha256 = path.rpartition("/")[2]
+    return _SHA256.fullmatch(sha256) is not None and path == part_path(sha256)
+
+
 def name_of(manifest: Manifest) -> str:
     """Names sort by time."""
     at = datetime.fromtimestamp(manifest.created_ms / 1000, UTC)
     time = at.strftime("%Y%m%dT%H%M%S.") + f"{manifest.created_ms % 1000:03}Z"
     return f"{time}-{sha256_of(encode(manifest))[:6]}"
+
+
+def made_at(name: str) -> datetime:
+    """When the backup of this name was made. Names of no real day count as the first one that there is."""
+    try:
+        return datetime.strptime(name.partition("Z")[0], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def path_of(name: str) -> str:

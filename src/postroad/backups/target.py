@@ -24,7 +24,7 @@ class Target(Protocol):
         """The paths below a prefix that ends with a slash."""
 
     def delete(self, path: str) -> None:
-        """Nothing is there afterwards."""
+        """Nothing is there afterwards, durably."""
 
 
 def open_target(where: str) -> Target:

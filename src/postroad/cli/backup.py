@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from postroad.cli import output
+from postroad.cli.backup_prune import prune
 from postroad.cli.command import Group
 from postroad.cli.session import Failed, cluster_options, json_option, talk
 from postroad.errors import PostroadError
@@ -29,7 +30,7 @@ name_option = click.option("--backup", "name", metavar="NAME", help="Which one; 
 
 @click.group(cls=Group)
 def backup() -> None:
-    """Back up a node or a cluster while it runs; verify and restore backups.
+    """Back up a node or a cluster while it runs; verify, restore and prune backups.
 
     WHERE is a directory, or the URL of an object store (s3://bucket/path, gs://…, az://…), which needs
     the extra `backup` of the package.
@@ -163,6 +164,9 @@ def restore(
         output.write_json(_facts(found, read))
         return
     click.echo(f"restored {found}: {_partitions(read)}; start it with: postroad serve --data {data}")
+
+
+backup.add_command(prune)
 
 
 class _Sum:
