@@ -31,9 +31,15 @@ def _drop_newest(is_newest: Callable[..., Any]) -> Callable[..., Any]:
 
 def _forget_at_once(clean_batch: Callable[..., Any]) -> Callable[..., Any]:
     def clean(
-        batch: memoryview, header: BatchHeader, keys: KeyMap, keep_empty: bool, _: int, now_ms: int
+        batch: memoryview,
+        header: BatchHeader,
+        keys: KeyMap,
+        keep_empty: bool,
+        is_new: bool,
+        _: int,
+        now_ms: int,
     ) -> Any:
-        return clean_batch(batch, header, keys, keep_empty, now_ms, now_ms)
+        return clean_batch(batch, header, keys, keep_empty, is_new, now_ms, now_ms)
 
     return clean
 

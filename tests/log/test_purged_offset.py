@@ -8,7 +8,7 @@ import errno
 from postroad.log.memory_disk import MemoryDisk
 from postroad.log.partition_log import PartitionLog
 
-from .logs import NOW, Crash, all_lost, crashed, open_log, records, stop_at
+from .logs import NOW, Crash, all_lost, crashed, open_log, records, stop_at, stored
 from .test_compaction import COMPACT, DAY_MS, FATES, closed, compact, newest, put, some_log, state
 
 
@@ -70,3 +70,24 @@ def test_a_compaction_that_fails_half_way_leaves_nothing_superseded_for_good() -
         if count() <= operation:
             return
         operation += 1
+
+
+def test_a_tombstone_that_was_copied_late_stays_until_readers_of_the_copy_could_see_it() -> None:
+    """Its horizon, which another replica set, has passed; the value before it is still here, and read."""
+    leader = open_log(MemoryDisk(), COMPACT)
+    put(leader, [(1, b"value")])
+    copy = open_log(MemoryDisk(), COMPACT)
+    copy.append_copy(memoryview(stored(leader)[0].content), 0, NOW)
+    put(leader, [(1, None)])
+    put(leader, [(2, b"other")])
+    compact(closed(leader), NOW)
+    for entry in stored(leader):
+        copy.append_copy(memoryview(entry.content), 0, NOW)
+    copy.write()
+    assert compact(closed(copy), NOW + DAY_MS)
+    assert state(copy) == {b"key-1": None, b"key-2": b"other"}
+    assert copy.purged_offset == 0
+    put(copy, [(3, b"more")])
+    assert compact(closed(copy), NOW + 2 * DAY_MS)
+    assert state(copy) == {b"key-2": b"other", b"key-3": b"more"}
+    assert copy.purged_offset == 2

@@ -6,7 +6,8 @@ the map supersedes. Both see one batch at a time.
 C1 a record stays if no newer one of its key was seen. Offsets never change.
 C2 a tombstone (no value) stays for delete.retention.ms after the first compaction that saw it: that is
    when its batch gets a delete horizon (attribute bit 6, the time in place of the base timestamp, as
-   in Kafka), so every consumer that is at most that far behind hears of the deletion.
+   in Kafka), so every consumer that is at most that far behind hears of the deletion. A horizon that was
+   copied with its batch from another replica is replaced: the values before it may still be here.
 C3 the last batch of each producer stays, if only as an empty one: its sequence numbers must not be lost.
 C4 a batch that can't be read stays byte for byte.
 C5 batches of an aborted transaction go at once and supersede nothing. A marker stays as long as there are
@@ -60,13 +61,22 @@ def readable_records(batch: memoryview, header: BatchHeader) -> list[Record] | N
 
 
 def clean_batch(
-    batch: memoryview, header: BatchHeader, keys: KeyMap, keep_empty: bool, horizon_ms: int, now_ms: int
+    batch: memoryview,
+    header: BatchHeader,
+    keys: KeyMap,
+    keep_empty: bool,
+    is_new: bool,
+    horizon_ms: int,
+    now_ms: int,
 ) -> memoryview | bytearray | None:
-    """The batch as it was, or with fewer records, or None if nothing of it stays."""
+    """The batch as it was, or with fewer records, or None if nothing of it stays.
+
+    `is_new`: no compaction of this log has seen it, so that a horizon which it has is another log's (C2).
+    """
     records = readable_records(batch, header)
     if records is None:
         return batch
-    has_horizon = bool(header.attributes & DELETE_HORIZON)
+    has_horizon = bool(header.attributes & DELETE_HORIZON) and not is_new
     forgotten = has_horizon and header.base_timestamp <= now_ms
     kept = [
         record for record in records if keys.is_newest(record) and not (forgotten and record.value is None)
@@ -87,10 +97,10 @@ def clean_aborted(batch: memoryview, header: BatchHeader, keep_empty: bool) -> m
 
 
 def clean_marker(
-    batch: memoryview, header: BatchHeader, horizon_ms: int, now_ms: int
+    batch: memoryview, header: BatchHeader, is_new: bool, horizon_ms: int, now_ms: int
 ) -> memoryview | bytearray | None:
     """The marker of a transaction that has no records any more: it stays until its horizon has passed."""
-    if header.attributes & DELETE_HORIZON:
+    if header.attributes & DELETE_HORIZON and not is_new:
         return None if header.base_timestamp <= now_ms else batch
     try:
         check(batch, header)

@@ -164,19 +164,24 @@ class CompactionJob:
         if header.base_offset >= self.cleaned_offset:
             return batch  # not in the map
         keep_empty = header.base_offset in self._kept_batches
-        horizon_ms = self._now_ms + self._settings.delete_retention_ms
+        is_new, horizon_ms = self._is_new(header), self._now_ms + self._settings.delete_retention_ms
         if header.attributes & CONTROL:
             if header.producer_id in self._with_records or self._is_last_of_producer(header):
                 return batch
-            return clean_marker(batch, header, horizon_ms, self._now_ms)
+            return clean_marker(batch, header, is_new, horizon_ms, self._now_ms)
         if self._is_aborted(header):
             return clean_aborted(batch, header, keep_empty)
-        return clean_batch(batch, header, keys, keep_empty, horizon_ms, self._now_ms)
+        return clean_batch(batch, header, keys, keep_empty, is_new, horizon_ms, self._now_ms)
 
     def _note_purged(self, header: BatchHeader) -> None:
         """The batch was rewritten; once its horizon has passed, that dropped its tombstones or its marker."""
-        if header.attributes & DELETE_HORIZON and header.base_timestamp <= self._now_ms:
+        has_horizon = header.attributes & DELETE_HORIZON and not self._is_new(header)
+        if has_horizon and header.base_timestamp <= self._now_ms:
             self.purged_offset = max(self.purged_offset, header.next_offset)
+
+    def _is_new(self, header: BatchHeader) -> bool:
+        """No compaction before this one has seen it."""
+        return header.base_offset >= self._cleaned_before
 
     def _note_transaction(
         self, header: BatchHeader, cleaned: memoryview | bytearray | None, new: Rewritten
