@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,9 +33,13 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaTokenProvider
 
+from postroad.client import Client
+from postroad.client.login import Credentials
 from tests import identity_provider
 from tests.broker.secured import PASSWORD, Secured, secured_node
+from tests.clients import java_client
 from tests.clients.wait import until
+from tests.spark.logins import SCRAM
 
 MECHANISMS = ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"]
 
@@ -368,6 +374,36 @@ async def test_aiokafka_goes_on_over_the_end_of_its_sessions(brief: Secured) -> 
             await producer.send_and_wait("brief", b"by aiokafka")
             count += 1
     assert count > 3
+
+
+def test_javas_client_logs_in_again_before_its_session_ends(brief: Secured, tmp_path: Path) -> None:
+    properties = {
+        "bootstrap.servers": brief.bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": f'{SCRAM} required username="admin" password="{PASSWORD}";',
+        "acks": "all",
+        "retries": "0",
+    }
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    path = java_client.classpath(tmp_path, "SecuredClient")
+    command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", path, "SecuredClient", str(file)]
+    sending = [*command, "send", "brief", "by Java", "3"]  # three sessions
+    done = subprocess.run(sending, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) > 3
+
+
+async def test_our_own_client_logs_in_again_before_its_session_ends(brief: Secured) -> None:
+    async with Client(brief.bootstrap, credentials=Credentials("admin", PASSWORD)) as client:
+        await client.nodes()
+        accepted = brief.node.listener.accepted
+        deadline = time.monotonic() + 2.5
+        while time.monotonic() < deadline:
+            assert await client.nodes() == [1]
+            await asyncio.sleep(0.05)
+        assert brief.node.listener.accepted == accepted, "it goes on over the same connection"
 
 
 # --- tokens of an identity provider

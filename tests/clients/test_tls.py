@@ -20,9 +20,12 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from postroad.client import Client
 from postroad.errors import PostroadError
+from postroad.spark.option_values import Values
+from postroad.spark.options import cluster
 from postroad.testing import Node, node
 from postroad.testing.process import NodeFailed, Setting
 from tests.certificates import Authority, Pair
+from tests.clients import java_client
 from tests.clients.wait import until
 
 NO_ANSWER = r"transport|timed out|Local"
@@ -160,18 +163,61 @@ def test_kafka_python_with_a_certificate(partners: str, authority: Authority, sh
     consumer.close()
 
 
+def kcat_round_trip(config: dict[str, Any], topic: str) -> None:
+    command = ["kcat", *(word for name, value in config.items() for word in ("-X", f"{name}={value}"))]
+    subprocess.run([*command, "-P", "-t", topic], input=b"one\ntwo\n", check=True, timeout=60)
+    read = [*command, "-C", "-t", topic, "-o", "beginning", "-e", "-q"]
+    assert subprocess.run(read, capture_output=True, check=True, timeout=60).stdout == b"one\ntwo\n"
+
+
 def test_kcat_over_tls(public: str, authority: Authority) -> None:
-    secure = [*("-X", "security.protocol=SSL"), *("-X", f"ssl.ca.location={authority.ca}")]
-    subprocess.run(
-        ["kcat", "-b", public, "-P", "-t", "kcat-tls", *secure], input=b"one\ntwo\n", check=True, timeout=30
-    )
-    found = subprocess.run(
-        ["kcat", "-b", public, "-C", "-t", "kcat-tls", "-o", "beginning", "-e", "-q", *secure],
-        capture_output=True,
-        check=True,
-        timeout=30,
-    )
-    assert found.stdout == b"one\ntwo\n"
+    kcat_round_trip(confluent(public, authority), "kcat-tls")
+
+
+def test_kcat_with_a_certificate(partners: str, authority: Authority, shop: Pair) -> None:
+    kcat_round_trip(confluent(partners, authority, shop), "kcat-mtls")
+
+
+@pytest.fixture(scope="module")
+def keystore(shop: Pair) -> Path:
+    """Certificate and key in one file, as Java's client and Spark take them."""
+    made = shop.certificate.with_name("shop-both.pem")
+    made.write_text(shop.key.read_text() + shop.certificate.read_text())
+    return made
+
+
+def test_javas_client_with_a_certificate(
+    partners: str, authority: Authority, keystore: Path, tmp_path: Path
+) -> None:
+    properties = {
+        "bootstrap.servers": partners,
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": authority.ca,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": keystore,
+    }
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    path = java_client.classpath(tmp_path, "SecuredClient")
+    command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", path, "SecuredClient", str(file)]
+    done = subprocess.run([*command, "send", "java-mtls", "one"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "java-mtls-0@0" in done.stdout
+
+
+def test_our_spark_source_with_a_certificate(partners: str, authority: Authority, keystore: Path) -> None:
+    given = {
+        "kafka.bootstrap.servers": partners,
+        "kafka.security.protocol": "SSL",
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.location": str(authority.ca),
+        "kafka.ssl.keystore.type": "PEM",
+        "kafka.ssl.keystore.location": str(keystore),
+    }
+    with cluster(Values(given)) as found:
+        found.create_topic("spark-mtls", 2)
+        assert "spark-mtls" in found.topics()
 
 
 async def test_our_own_client_with_a_certificate(partners: str, authority: Authority, shop: Pair) -> None:

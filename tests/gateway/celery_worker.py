@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import botocore.httpsession
 from celery import Celery
 
 FOR_EVER_S = 600.0
@@ -26,13 +27,14 @@ class Run(NamedTuple):
 
 
 def application(url: str, queue: str, visibility_s: int) -> Celery:
-    address = url.removeprefix("http://")
+    believe(os.environ.get("AWS_CA_BUNDLE", ""))
+    address = url.partition("://")[2]
     login = "" if "@" in address else "key:secret@"
     app = Celery("tasks", broker=f"sqs://{login}{address}//")
     app.conf.update(
         broker_connection_retry_on_startup=True,
         broker_transport_options={
-            "is_secure": False,
+            "is_secure": url.startswith("https:"),
             "region": "eu-west-1",
             "visibility_timeout": visibility_s,
             "wait_time_seconds": 1,
@@ -43,6 +45,12 @@ def application(url: str, queue: str, visibility_s: int) -> Celery:
         worker_enable_remote_control=False,
     )
     return app
+
+
+def believe(ca: str) -> None:
+    """Kombu (5.7) fetches tasks by a client of its own, which believes certifi's CAs and no setting."""
+    if ca:
+        botocore.httpsession.where = lambda: ca
 
 
 def add_tasks(app: Celery, journal: Path) -> None:

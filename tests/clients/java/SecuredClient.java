@@ -15,7 +15,8 @@ import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Logs in with a file of properties: `SecuredClient FILE send TOPIC VALUE` sends a message, `SecuredClient FILE quota USER RATE` gives a
+ * Logs in with a file of properties: `SecuredClient FILE send TOPIC VALUE [SECONDS]` sends a message, or as many as it
+ * can for so long, `SecuredClient FILE quota USER RATE` gives a
  * user a quota and prints all there are.
  */
 public class SecuredClient {
@@ -25,16 +26,21 @@ public class SecuredClient {
             properties.load(reader);
         }
         if (arguments[1].equals("send")) {
-            send(properties, arguments[2], arguments[3]);
+            long seconds = arguments.length > 4 ? Long.parseLong(arguments[4]) : 0;
+            send(properties, arguments[2], arguments[3], seconds);
         } else {
             quota(properties, arguments[2], Double.parseDouble(arguments[3]));
         }
     }
 
-    private static void send(Properties properties, String topic, String value) throws Exception {
+    private static void send(Properties properties, String topic, String value, long seconds) throws Exception {
         StringSerializer text = new StringSerializer();
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(properties, text, text)) {
-            System.out.println(producer.send(new ProducerRecord<>(topic, value)).get(30, TimeUnit.SECONDS));
+            long ends = 0;
+            do {
+                System.out.println(producer.send(new ProducerRecord<>(topic, value)).get(30, TimeUnit.SECONDS));
+                ends = ends == 0 ? System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds) : ends;
+            } while (System.nanoTime() < ends);
         }
     }
 

@@ -14,8 +14,10 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
+import boto3
 import pytest
 import websockets.sync.client
+from botocore.config import Config
 from click.testing import CliRunner
 
 from postroad.cli import main
@@ -242,3 +244,24 @@ def test_an_unsigned_action_is_the_certificates(certified: Served, authority: Au
     shop = authority.issue("shop", "/O=Example/CN=shop")
     assert get(certified, authority, shop, "/?Action=ListQueues") == 200
     assert get(certified, authority, shop, "/?Action=GetQueueUrl&QueueName=none") == 400
+
+
+def test_boto3_shows_a_certificate_and_signs(certified: Served, authority: Authority) -> None:
+    """Who has signed it is who asks."""
+    made = certified.add_user("carrier")
+    certified.command("acl", "allow", "carrier", "--queue", "carried*")
+    shop = authority.issue("shop", "/O=Example/CN=shop")
+    client = boto3.client(
+        "sqs", region_name="eu-west-1", endpoint_url=certified.http, verify=str(authority.ca),
+        aws_access_key_id=made["access_key_id"], aws_secret_access_key=made["secret_access_key"],
+        config=Config(client_cert=(str(shop.certificate), str(shop.key))),
+    )  # fmt: skip
+
+    def is_made() -> bool:
+        try:
+            client.create_queue(QueueName="carried")
+        except client.exceptions.ClientError:
+            return False
+        return True
+
+    until(is_made, "the gateway has heard of the rules")
