@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from click.testing import CliRunner
 
+from postroad.cli import main
 from postroad.pipelines import __file__ as pipelines_file
 from postroad.pipelines.tables import TableAddress, create_table
 from postroad.testing import Node
@@ -105,3 +107,13 @@ def _starts_spark(parent: int) -> bool:
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
     return any(b"SparkSubmit" in command or b"spark-class" in command for command in commands)
+
+
+@pytest.mark.parametrize("command", ["archive", "merge"])
+def test_password_in_the_url_of_a_catalogue_is_refused(command: str) -> None:
+    """Nothing has been started, nor the URL repeated."""
+    words = ["pipeline", command, "-t", "orders", "--to", "lake", "--format", "iceberg"]
+    shown = CliRunner().invoke(main, [*words, "--catalog", "postgresql://ann:secret@db/lake"])
+    assert shown.exit_code == 2
+    assert "list of processes" in shown.stderr
+    assert "secret@" not in shown.output

@@ -32,9 +32,17 @@ class Merge:
     """What the driver does, without Spark: changes to tasks, what they did into one commit."""
 
     def __init__(
-        self, to: Path, format_: str, form: Form = "json", key: tuple[str, ...] = (), *, fails: bool = True
+        self,
+        to: Path | str,
+        format_: str,
+        form: Form = "json",
+        key: tuple[str, ...] = (),
+        *,
+        fails: bool = True,
+        catalog: str = "",
+        name: str = "postroad.merged",
     ) -> None:
-        self.address = TableAddress(str(to), format_, table="postroad.merged")
+        self.address = TableAddress(str(to), format_, catalog, name)
         self.reading = Reading(form, key)
         self.base = base_schema(form, key)
         self.fails = fails

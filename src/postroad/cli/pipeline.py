@@ -60,6 +60,33 @@ def spark_options(command: F) -> F:
     )(command)
 
 
+def catalog_option(command: F) -> F:
+    """--catalog: where an Iceberg table is known."""
+    return click.option(
+        "--catalog",
+        default="",
+        metavar="URL|NAME",
+        callback=_without_password,
+        help="Iceberg: the table's catalogue; its own by default.",
+    )(command)
+
+
+def _without_password(context: click.Context, option: click.Parameter, value: str) -> str:
+    """Everybody on the machine sees the words of a command."""
+    from urllib.parse import urlsplit
+
+    try:
+        password = urlsplit(value).password
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if password:
+        raise click.BadParameter(
+            "a password here would be seen in the list of processes: name a catalogue of pyiceberg's "
+            "settings, and let the URL stand there"
+        )
+    return value
+
+
 def iceberg_options(command: F) -> F:
     """--catalog and --table: where an Iceberg archive is known, and as what."""
     command = click.option(
@@ -69,9 +96,7 @@ def iceberg_options(command: F) -> F:
         metavar="NAMESPACE.NAME",
         help="Iceberg: the archive's name in its catalogue.",
     )(command)
-    return click.option(
-        "--catalog", default="", metavar="URL", help="Iceberg: the archive's catalogue; its own by default."
-    )(command)
+    return catalog_option(command)
 
 
 def values_options(command: F) -> F:

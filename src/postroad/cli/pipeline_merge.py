@@ -12,7 +12,7 @@ import click
 from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
 from postroad.cli.numbers import INT32_MAX, WholeNumber
-from postroad.cli.pipeline import Told, spark_options, spark_session, stopping
+from postroad.cli.pipeline import Told, catalog_option, spark_options, spark_session, stopping
 from postroad.cli.session import address_to_hand_on, bootstrap_option, json_option
 
 if TYPE_CHECKING:
@@ -91,9 +91,7 @@ HOUR_MS: Final = 3_600_000
     metavar="DURATION",
     help="How long earlier states of the table can be read.",
 )
-@click.option(
-    "--catalog", default="", metavar="URL|NAME", help="Iceberg: the table's catalogue; its own by default."
-)
+@catalog_option
 @click.option(
     "--table",
     default="postroad.merged",

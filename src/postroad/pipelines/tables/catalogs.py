@@ -14,12 +14,14 @@ from typing import Final
 from urllib.parse import quote
 
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.utils.config import Config
 
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables.location import Location
 
 OWN: Final = "catalog.db"
 _NAMED: Final = "postroad"
+_ENDPOINT: Final = "s3.endpoint"
 _CUTS: Final = re.compile(r"[?#]")
 
 
@@ -42,14 +44,17 @@ def open_catalog(location: Location, given: str) -> Catalog:
         raise PipelineError(f"an Iceberg table at {location} needs a catalogue: name it with --catalog")
     try:
         if given and "://" not in given:
-            return load_catalog(given)
+            return load_catalog(given, **_store(given))
         url = given or f"sqlite:///{quote(location.below(OWN))}"
-        return load_catalog(_NAMED, uri=url, warehouse=location.literal_url, **_store())
+        return load_catalog(_NAMED, uri=url, warehouse=location.literal_url, **_store(_NAMED))
     except ValueError as error:
         raise PipelineError(f"--catalog: {error}") from None
 
 
-def _store() -> dict[str, str]:
-    """Where S3 is, if that is said as for all others who use it: pyiceberg has a setting of its own."""
+def _store(name: str) -> dict[str, str]:
+    """Where S3 is, if that is said as for all others who use it: pyiceberg has a setting of its own, and
+    where the catalogue of this name has it that one counts."""
+    if _ENDPOINT in (Config().get_catalog_config(name) or {}):
+        return {}
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return {"s3.endpoint": endpoint} if endpoint else {}
+    return {_ENDPOINT: endpoint} if endpoint else {}
