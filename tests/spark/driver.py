@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
-PATIENCE_S = 240.0  # a job takes seconds; on a machine that is busy it may take many
+PATIENCE_S = 480.0  # a job takes seconds; on a machine that is busy it may take many
 ENDS_WITHIN_S = 20.0
 LOG_TAIL_CHARS = 6000
 

@@ -82,8 +82,34 @@ def differences(spark: SparkSession, options: Options) -> tuple[bool, int, int]:
     return same, ours.exceptAll(theirs).count(), theirs.exceptAll(ours).count()
 
 
+def begin_copy(spark: SparkSession, bootstrap: str, topic: str, to: str, home: str) -> None:
+    """A query from topic to topic with a trigger every 100 ms, until `end_copy`."""
+    source = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    frame = spark.readStream.format("postroad").options(**source, commitGroup=f"{topic}-copied").load()
+    sink = {"kafka.bootstrap.servers": bootstrap, "topic": to, "checkpointLocation": f"{home}/checkpoint"}
+    writer = frame.select("key", "value").writeStream.format("postroad").options(**sink)
+    writer.trigger(processingTime="100 milliseconds").start()
+
+
+def live_heap(spark: SparkSession) -> int:
+    """What the JVM's heap holds that is not garbage."""
+    jvm: Any = spark.sparkContext._jvm
+    jvm.System.gc()
+    runtime = jvm.Runtime.getRuntime()
+    return int(runtime.totalMemory() - runtime.freeMemory())
+
+
+def end_copy(spark: SparkSession) -> int:
+    """Everything is copied that was there; how many micro-batches the query ran."""
+    (query,) = spark.streams.active
+    query.processAllAvailable()
+    batches = query.lastProgress.batchId + 1 if query.lastProgress else 0
+    query.stop()
+    return batches
+
+
 JOBS: dict[str, Callable[..., Any]] = {
-    job.__name__: job for job in (read, write, stream, archive, differences)
+    job.__name__: job for job in (read, write, stream, archive, differences, begin_copy, live_heap, end_copy)
 }
 
 
