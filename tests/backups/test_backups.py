@@ -157,7 +157,7 @@ def test_backup_of_another_cluster_is_not_mixed_with_it(running: Node, where: st
     assert "backups of another cluster" in said
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "missing"])
+@pytest.mark.parametrize("damage", ["grown", "cut", "changed", "missing"])
 def test_damaged_part_is_named_and_not_restored(
     running: Node, where: str, tmp_path: Path, damage: str
 ) -> None:
@@ -167,14 +167,21 @@ def test_damaged_part_is_named_and_not_restored(
     (copy,) = (log for log in manifest_of(where, made["backup"]).logs if log.topic == f"hurt-{damage}")
     path = Path(where) / copy.parts[0].path
     content = path.read_bytes()
-    if damage == "cut":
+    if damage == "grown":  # a sparse file of a terabyte: it is not read
+        os.truncate(path, 1 << 40)
+    elif damage == "cut":
         path.write_bytes(content[:-7])
     elif damage == "changed":
         path.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     else:
         path.unlink()
     said = call("backup", "verify", where, code=1)
-    reason = {"cut": "bytes instead of", "changed": "SHA-256 does not match", "missing": "is missing"}[damage]
+    reason = {
+        "grown": "has 1099511627776 bytes instead of",
+        "cut": "bytes instead of",
+        "changed": "SHA-256 does not match",
+        "missing": "is missing",
+    }[damage]
     assert f"hurt-{damage}/0: {copy.parts[0].path}" in said
     assert reason in said
     data = tmp_path / "data"

@@ -51,6 +51,9 @@ def hostile(**changes: Any) -> bytes:
         ({"sha256": "A" * 64}, "not the name of a part"),
         ({"topic_id": "../../../../../../../x"}, "no topic id"),
         ({"topic_id": "orders"}, "no topic id"),
+        ({"topic_id": "AAAAAAAAAAAAAAAAAAAAAB"}, "no topic id"),  # bits that no id has
+        ({"last_epoch": 1 << 31}, "can't end in leader epoch"),
+        ({"last_epoch": -2}, "can't end in leader epoch"),
         ({"index": -1}, "no partition -1"),
         ({"index": 10**9}, "no partition"),
         ({"bytes": 0}, "can't have 0 bytes"),

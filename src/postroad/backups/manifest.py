@@ -28,18 +28,19 @@ from typing import Final, NamedTuple
 import msgspec
 
 from postroad.backups.errors import BackupDamaged
+from postroad.cluster.ids import id_bytes
 
 VERSION: Final = 1
 UNFINISHED: Final = "unfinished.json"
 MANIFESTS: Final = "manifests/"
 PARTS: Final = "parts/"
 OFFSET_MAX: Final = (1 << 63) - 1
+EPOCH_MAX: Final = (1 << 31) - 1
 PART_BYTES_MAX: Final = 1 << 31  # far above what `create` makes
 INDEX_MAX: Final = 10_000  # partitions of a topic
 BYTES_MAX: Final = 256 * 1024 * 1024  # of a manifest
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _NAME: Final = re.compile(r"\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{6}")
 
 
@@ -168,6 +169,8 @@ def _check_log(log: LogCopy) -> None:
         _check_part(part.sha256, part.bytes)
         if not last <= part.first < part.next <= log.end or part.next <= log.start:
             raise ValueError(f"a part of {log} from {part.first} to {part.next} is out of place")
+        if not -1 <= part.last_epoch <= EPOCH_MAX:
+            raise ValueError(f"a part of {log} can't end in leader epoch {part.last_epoch}")
         last = part.next
 
 
@@ -179,8 +182,10 @@ def _check_part(sha256: str, size: int) -> None:
 
 
 def _check_id(what: str, text: str) -> None:
-    if not _ID.fullmatch(text):
-        raise ValueError(f"{text!r} is no {what}")
+    try:
+        id_bytes(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no {what}") from None
 
 
 def part_path(sha256: str) -> str:

@@ -29,6 +29,8 @@ def read_manifest(target: Target, name: str | None) -> tuple[str, Manifest]:
         path = manifest.path_of(name)
     except ValueError as error:
         raise BackupError(str(error)) from None
+    if target.size(path) > manifest.BYTES_MAX:
+        raise BackupDamaged(f"the manifest {name} is larger than {manifest.BYTES_MAX} bytes")
     content = target.get(path)
     if content is None:
         raise BackupError(f"there is no backup {name}")
@@ -40,11 +42,12 @@ def read_manifest(target: Target, name: str | None) -> tuple[str, Manifest]:
 
 def read_part(target: Target, part: Part | StorePart, of: str) -> bytes:
     """The bytes of a part, just as they were stored. Raises BackupDamaged."""
+    size = target.size(part.path)
+    if size >= 0 and size != part.bytes:  # however large it is: it is not read
+        raise BackupDamaged(f"{of}: {part.path} has {size} bytes instead of {part.bytes}")
     content = target.get(part.path)
     if content is None:
         raise BackupDamaged(f"{of}: {part.path} is missing")
-    if len(content) != part.bytes:
-        raise BackupDamaged(f"{of}: {part.path} has {len(content)} bytes instead of {part.bytes}")
     if manifest.sha256_of(content) != part.sha256:
         raise BackupDamaged(f"{of}: {part.path} was changed: its SHA-256 does not match")
     return content
