@@ -16,6 +16,7 @@ import msgspec
 
 from postroad.errors import ProtocolError
 from postroad.wire.primitives import Buffer, unsupported
+from postroad.wire.undecodable import UNDECODABLE
 
 KEY: Final = 10_008
 NAME: Final = "AccessKeys"
@@ -81,7 +82,7 @@ def decode_request(body: Buffer, version: int) -> AnyOrder:
     _check_version(version)
     try:
         return _order.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"AccessKeys request v{version} can't be read: {error}.") from None
 
 
@@ -94,7 +95,7 @@ def decode_response(body: Buffer, version: int) -> KeysAnswer:
     _check_version(version)
     try:
         return _answer.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"AccessKeys response v{version} can't be read: {error}.") from None
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 from postroad.errors import ProtocolError
 from postroad.wire.primitives import Buffer, unsupported
+from postroad.wire.undecodable import UNDECODABLE
 
 KEY: Final = 10_011
 NAME: Final = "Backup"
@@ -116,7 +117,7 @@ def decode_request(body: Buffer, version: int) -> AnyQuestion:
     _check_version(version)
     try:
         return _question.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"Backup request v{version} can't be read: {error}.") from None
 
 
@@ -129,7 +130,7 @@ def decode_response(body: Buffer, version: int) -> BackupAnswer:
     _check_version(version)
     try:
         return _answer.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"Backup response v{version} can't be read: {error}.") from None
 
 

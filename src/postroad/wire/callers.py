@@ -18,6 +18,7 @@ import msgspec
 
 from postroad.errors import ProtocolError
 from postroad.wire.primitives import Buffer, unsupported
+from postroad.wire.undecodable import UNDECODABLE
 
 KEY: Final = 10_009
 NAME: Final = "Callers"
@@ -132,7 +133,7 @@ def decode_request(body: Buffer, version: int) -> AnyQuestion:
     _check_version(version)
     try:
         return _question.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"Callers request v{version} can't be read: {error}.") from None
 
 
@@ -145,7 +146,7 @@ def decode_response(body: Buffer, version: int) -> CallersAnswer:
     _check_version(version)
     try:
         return _answer.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"Callers response v{version} can't be read: {error}.") from None
 
 

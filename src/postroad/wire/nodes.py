@@ -16,6 +16,7 @@ import msgspec
 
 from postroad.errors import ProtocolError
 from postroad.wire.primitives import Buffer, unsupported
+from postroad.wire.undecodable import UNDECODABLE
 
 KEY: Final = 10_006
 NAME: Final = "Nodes"
@@ -80,7 +81,7 @@ def decode_request(body: Buffer, version: int) -> AnyOrder:
     _check_version(version)
     try:
         return _order.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"Nodes request v{version} can't be read: {error}.") from None
 
 
@@ -93,7 +94,7 @@ def decode_response(body: Buffer, version: int) -> NodesAnswer:
     _check_version(version)
     try:
         return _answer.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"Nodes response v{version} can't be read: {error}.") from None
 
 

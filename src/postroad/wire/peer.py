@@ -18,6 +18,7 @@ import msgspec
 
 from postroad.errors import ProtocolError
 from postroad.wire.primitives import Buffer, unsupported
+from postroad.wire.undecodable import UNDECODABLE
 
 KEY: Final = 10_004
 NAME: Final = "Peer"
@@ -228,7 +229,7 @@ def decode_request(body: Buffer, version: int) -> AnyQuestion:
     _check_version(version)
     try:
         return _question.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"Peer request v{version} can't be read: {error}.") from None
 
 
@@ -241,7 +242,7 @@ def decode_response(body: Buffer, version: int) -> PeerAnswer:
     _check_version(version)
     try:
         return _answer.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"Peer response v{version} can't be read: {error}.") from None
 
 

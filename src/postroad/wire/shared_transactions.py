@@ -17,6 +17,7 @@ import msgspec
 
 from postroad.errors import ProtocolError
 from postroad.wire.primitives import Buffer, unsupported
+from postroad.wire.undecodable import UNDECODABLE
 
 KEY: Final = 10_010
 NAME: Final = "SharedTransactions"
@@ -67,7 +68,7 @@ def decode_request(body: Buffer, version: int) -> AnyOrder:
     _check_version(version)
     try:
         return _order.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"SharedTransactions request v{version} can't be read: {error}.") from None
 
 
@@ -80,7 +81,7 @@ def decode_response(body: Buffer, version: int) -> SharedAnswer:
     _check_version(version)
     try:
         return _answer.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"SharedTransactions response v{version} can't be read: {error}.") from None
 
 
