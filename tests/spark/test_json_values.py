@@ -233,7 +233,7 @@ def test_what_is_no_map_is_bad_and_changes_none_of_its_neighbours() -> None:
         ([b'{"a": {"b": 1}}', b'{"a": {"c": "x"}}'], "struct<`a`: struct<`b`: bigint, `c`: string>>"),
         ([b'{"a": {}, "b": 1}'], "struct<`b`: bigint>"),
         ([b'{"odd `name`": 1}'], "struct<`odd ``name```: bigint>"),
-        ([b"no json", None, b"[1]", b'{"a": 1}'], "struct<`a`: bigint>"),
+        ([b"no json", None, b"[1]", b'{"a": "\xff"}', b"[" * 10_000, b'{"a": 1}'], "struct<`a`: bigint>"),
         ([b'{"a": 99999999999999999999}'], "struct<`a`: double>"),
     ],
 )

@@ -36,7 +36,7 @@ def decode(content: bytes) -> list[StoreKey]:
     """The keys that `encode` wrote. Raises BackupDamaged."""
     try:
         return msgspec.json.decode(content, type=list[StoreKey])
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BackupDamaged(f"the keys of the coordination store can't be read: {error}") from None
 
 

@@ -51,7 +51,7 @@ def from_json(line: bytes) -> Message:
     """ValueError, with what is wrong, if it is no such line."""
     try:
         content = msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(content, dict) or "value" not in content:
         raise ValueError('is not an object with a "value"')

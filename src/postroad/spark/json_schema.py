@@ -47,7 +47,7 @@ def of_values(values: Iterable[bytes | None]) -> Kind:
             continue
         try:
             decoded = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if isinstance(decoded, dict):
             found = _merge(found, _kind(decoded), "")

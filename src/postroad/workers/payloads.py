@@ -66,7 +66,7 @@ def decoder(of: Any) -> Decode:
     def decode(payload: bytes | None) -> Any:
         try:
             return decode_json(payload)  # type: ignore[arg-type]
-        except (msgspec.DecodeError, TypeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, TypeError, RecursionError) as error:
             raise _undecodable(name, payload, error) from None
 
     return decode

@@ -61,7 +61,7 @@ def _echoes(body: bytes, token: str) -> bool:
     if echo.startswith(b"{"):
         try:
             said = msgspec.json.decode(echo, type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         given = said.get("challenge")
         echo = given.encode() if isinstance(given, str) else b""
