@@ -172,7 +172,7 @@ NO_MAPS = {
     b'{"days": {"a": "soon"}}': "soon",
     b'{"days": {"a": "2024-05-01"}, "days": {}}': "field days",
     b'{"lines": {"a": {"n": "x"}}}': "is of type string, not number",
-    b'{"lines": {"a": {"more": []}}}': "field lines/a/more is of type array, not object",
+    b'{"lines": {"a": {"more": []}}}': "field lines/[]/value/more is of type array, not object",
     b'{"list": [{}, []]}': "field list/[] is of type array, not object",
     b'{"days": {"a": "2024-05-01"}': "truncated",
     b'{"days": {}}]],"v":[[{"id": 2}': "trailing characters",

@@ -7,7 +7,7 @@ Where a key is there twice its last value counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,9 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+Write = Callable[[Any], bytes]
+"""Of a text, or of msgspec's view of a part of one, the text with lists of pairs in place of maps."""
+
 _NOTHING: Final = msgspec.Raw(b"")
 _PAIRS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_encode: Final = msgspec.json.Encoder().encode
 _TYPES: Final = {ord("["): "array", ord('"'): "string", ord("t"): "boolean", ord("f"): "boolean"}
 
 
@@ -42,19 +46,15 @@ def listed(kind: Any) -> Any:
 
 def rewritten(values: Any, kind: Any) -> Any:
     """Binaries with lists of pairs in place of maps. Raises ArrowInvalid."""
-    return pa.array([None if each is None else text(each, kind) for each in values.to_pylist()], pa.binary())
+    write = _writer(kind)
+    return pa.array(
+        [None if each is None else _text(write, each) for each in values.to_pylist()], pa.binary()
+    )
 
 
 def text(value: bytes, kind: Any) -> bytes:
     """The same of one value. Raises ArrowInvalid."""
-    try:
-        return _text(value, kind, "")
-    except RecursionError:
-        raise pa.ArrowInvalid("it is nested too deeply") from None
-    except UnicodeDecodeError as error:
-        raise pa.ArrowInvalid(f"it is not UTF8: {error}") from None
-    except msgspec.DecodeError as error:
-        raise pa.ArrowInvalid(str(error)) from None
+    return _text(_writer(kind), value)
 
 
 def as_maps(values: Any, kind: Any) -> Any:
@@ -74,56 +74,89 @@ def as_maps(values: Any, kind: Any) -> Any:
     return pa.MapArray.from_arrays(offsets, keys, as_maps(items, kind.item_type), type=kind, mask=mask)
 
 
-def _text(raw: Any, kind: Any, path: str) -> bytes:
-    """`raw`: bytes, or msgspec's view of some."""
-    whole = bytes(raw)
+def _text(write: Write, value: bytes) -> bytes:
     try:
-        if pa.types.is_map(kind):
-            return _pairs(raw, kind, path)
-        parts = [*_parts(raw, kind, path)]
-    except msgspec.ValidationError:
-        if pa.types.is_map(kind) and whole != b"null":
-            raise pa.ArrowInvalid(
-                f"field {path} is of type {_TYPES.get(whole[0], 'number')}, not object"
-            ) from None
-        return whole  # it is not what the type says, and the parser will say so
+        return write(value)
+    except RecursionError:
+        raise pa.ArrowInvalid("it is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise pa.ArrowInvalid(f"it is not UTF8: {error}") from None
+    except msgspec.DecodeError as error:
+        raise pa.ArrowInvalid(str(error)) from None
+
+
+# --- one value: a function for each type, made once
+
+
+@lru_cache(maxsize=16)
+def _writer(kind: Any, path: str = "") -> Write:
+    """`path` is as Arrow's parser has it. What is not of the type is left for the parser to say so, but for
+    maps, whose lists it would take."""
+    if pa.types.is_struct(kind):
+        return _of_struct(kind, path)
+    return _of_map(kind, path) if pa.types.is_map(kind) else _of_list(kind, path)
+
+
+def _of_struct(kind: Any, path: str) -> Write:
+    fields = [(number, field) for number, field in enumerate(kind) if has_maps(field.type)]
+    names = {f"f{number}": field.name for number, field in fields}
+    made = msgspec.defstruct("Maps", [(name, msgspec.Raw, _NOTHING) for name in names], rename=names)
+    decode = msgspec.json.Decoder(made).decode
+    writers = [
+        (f"f{number}", _writer(field.type, f"{path}/{field.name}".lstrip("/"))) for number, field in fields
+    ]
+
+    def write(raw: Any) -> bytes:
+        try:
+            found = decode(raw)
+        except msgspec.ValidationError:
+            return bytes(raw)
+        views = [(getattr(found, name), of_field) for name, of_field in writers]
+        return _spliced(raw, [each for each in views if each[0] is not _NOTHING])
+
+    return write
+
+
+def _of_list(kind: Any, path: str) -> Write:
+    of_element = _writer(kind.value_type, f"{path}/[]")
+
+    def write(raw: Any) -> bytes:
+        try:
+            return _spliced(raw, [(each, of_element) for each in _ELEMENTS.decode(raw)])
+        except msgspec.ValidationError:
+            return bytes(raw)
+
+    return write
+
+
+def _of_map(kind: Any, path: str) -> Write:
+    of_item = _writer(kind.item_type, f"{path}/[]/value") if has_maps(kind.item_type) else bytes
+
+    def write(raw: Any) -> bytes:
+        try:
+            pairs = _PAIRS.decode(raw)
+        except msgspec.ValidationError:
+            whole = bytes(raw)
+            if whole == b"null":
+                return whole
+            kind_there = _TYPES.get(whole[0], "number")
+            raise pa.ArrowInvalid(f"field {path} is of type {kind_there}, not object") from None
+        texts = [b'{"key":%b,"value":%b}' % (_encode(key), of_item(value)) for key, value in pairs.items()]
+        return b"[%b]" % b",".join(texts)
+
+    return write
+
+
+def _spliced(raw: Any, views: Sequence[tuple[Any, Write]]) -> bytes:
+    """The text with each view of a part of it written anew."""
+    whole = bytes(raw)
     base = pa.py_buffer(raw).address
+    parts = [(pa.py_buffer(each), each, write) for each, write in views]
+    if len(parts) > 1:
+        parts.sort(key=lambda part: part[0].address)
     found, done = [], 0
-    for each, inner, at in parts:
-        begin = pa.py_buffer(each).address - base
-        found += [whole[done:begin], _text(each, inner, at)]
-        done = begin + len(memoryview(each))
+    for buffer, each, write in parts:
+        begin = buffer.address - base
+        found += [whole[done:begin], write(each)]
+        done = begin + buffer.size
     return b"".join([*found, whole[done:]])
-
-
-def _pairs(raw: Any, kind: Any, path: str) -> bytes:
-    inner = kind.item_type
-    pairs = []
-    for key, value in _PAIRS.decode(raw).items():
-        content = _text(value, inner, f"{path}/{key}") if has_maps(inner) else bytes(value)
-        pairs.append(b'{"key":%b,"value":%b}' % (msgspec.json.encode(key), content))
-    return b"[%b]" % b",".join(pairs)
-
-
-def _parts(raw: Any, kind: Any, path: str) -> Iterator[tuple[Any, Any, str]]:
-    """The views in which there are maps, in the order of the text, with their types and paths."""
-    if pa.types.is_list(kind):
-        for each in _ELEMENTS.decode(raw):
-            yield each, kind.value_type, f"{path}/[]"
-        return
-    found = _decoder(kind).decode(raw)
-    views = [(getattr(found, f"f{number}"), field) for number, field in _with_maps(kind)]
-    views = [(each, field) for each, field in views if len(memoryview(each))]
-    for each, field in sorted(views, key=lambda view: pa.py_buffer(view[0]).address):
-        yield each, field.type, f"{path}/{field.name}".lstrip("/")
-
-
-def _with_maps(kind: Any) -> list[tuple[int, Any]]:
-    return [(number, field) for number, field in enumerate(kind) if has_maps(field.type)]
-
-
-@lru_cache(maxsize=64)
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    fields = [(f"f{number}", msgspec.Raw, _NOTHING) for number, _ in _with_maps(kind)]
-    names = {f"f{number}": field.name for number, field in _with_maps(kind)}
-    return msgspec.json.Decoder(msgspec.defstruct("Maps", fields, rename=names))
