@@ -17,6 +17,7 @@ EXPECTED: Final = (
     "partition %s-%d refuses appends: %s",
     "%s can't be written: %s Further failures are counted, not logged.",
     "partition %s-%d is offline: its log can't be opened: %s",
+    "partition %s-%d: its ledger can't be opened: %s",
     "partition %s-%d could not be closed: %s",
     "dead letters of %s can't be copied; trying again in %.1f s: %s",
     "compaction of %s-%d: %s",

@@ -48,7 +48,6 @@ Kept = tuple[TransactionalProducer, Written]
 class Shared(Workload):
     name = "shared"
     many_nodes = True
-    is_drawn = False
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)

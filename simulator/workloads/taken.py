@@ -71,7 +71,6 @@ GONE: Final = (ProducerFenced, InvalidProducerEpoch, InvalidProducerIdMapping)
 class Taken(Workload):
     name = "taken"
     many_nodes = True
-    is_drawn = False  # transactions are a preview: `--workloads taken`
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
