@@ -7,6 +7,7 @@ the gateway's console are made with it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from html import escape
 from typing import Final
 
@@ -40,10 +41,15 @@ def join(nodes: Iterable[Node]) -> Html:
 
 
 def _attribute(key: str, value: object) -> str:
-    name = key.rstrip("_").replace("_", "-")
     if value is None or value is False:
         return ""
+    name = _attribute_name(key)
     return f" {name}" if value is True else f' {name}="{escape(str(value))}"'
+
+
+@cache
+def _attribute_name(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
 
 
 def _written(node: Node) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from postroad.gateway.console import payloads, reading, widgets, words
 from postroad.gateway.console.page import Done, Form, View, page
-from postroad.gateway.console.pages.message import address_of, loads
+from postroad.gateway.console.pages.message import address_of
 from postroad.gateway.console.publishing import message_of, publish_dialog
 from postroad.gateway.console.visit import Visit
 from postroad.gateway.rest import browse, publish, topics
@@ -118,9 +118,7 @@ def _row(visit: Visit, message: BrowsedMessage) -> list[Node]:
     return [
         words.moment(message.timestamp_ms),
         str(message.partition),
-        tag(
-            "a", str(message.offset), data_detail=True, **loads(where),
-        ),
+        tag("a", str(message.offset), data_detail=True, href=where),  # `console.js` loads it beside the list
         payloads.preview(message.key) if visit.shows_payloads else words.HIDDEN,
         payloads.preview(message.value) if visit.shows_payloads else words.HIDDEN,
         words.size(message.value_bytes),

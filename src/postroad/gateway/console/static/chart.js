@@ -82,7 +82,8 @@
     }
   }
 
-  document.addEventListener("DOMContentLoaded", () => {
+  // When the page has been drawn: charts are filled by a request of their own.
+  addEventListener("load", () => {
     for (const figure of document.querySelectorAll("figure.chart:not([data-state])")) {
       figure.dataset.state = "new";
       new Chart(figure);

@@ -11,16 +11,28 @@
     year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
   });
 
+  // What is near the top at once, the rest when there is nothing else to do: a page may have a thousand.
+  const AT_ONCE = 60;
+  const later = window.requestIdleCallback ?? ((work) => setTimeout(work, 20));
+  let waiting = false;
+
   function localise() {
-    for (const time of all("time[data-ms]")) {
-      const at = new Date(Number(time.dataset.ms));
-      const text = local.format(at);
-      if (time.textContent !== text) {
-        time.textContent = text;
-        time.title = `${at.toISOString().replace("T", " ").replace("Z", "")} UTC`;
-      }
+    const times = all("time[data-ms]:not([data-local])");
+    for (const time of times.slice(0, AT_ONCE)) {
+      time.textContent = local.format(new Date(Number(time.dataset.ms)));
+      time.dataset.local = "";
     }
+    if (times.length <= AT_ONCE || waiting) return;
+    waiting = true;
+    later(() => { waiting = false; localise(); });
   }
+
+  function tellUtc(event) {
+    const time = event.target.closest?.("time[data-ms]");
+    if (time) time.title = `${new Date(Number(time.dataset.ms)).toISOString().replace("T", " ").replace("Z", "")} UTC`;
+  }
+  document.addEventListener("pointerover", tellUtc, { passive: true });
+  document.addEventListener("focusin", tellUtc);
 
   // --- after an action: what was done closes its form, what failed stays open
 
@@ -68,6 +80,14 @@
 
   // --- a message that is looked at, and news that wait while somebody reads
 
+  // One listener for all rows: htmx would look at each link, on a page of a thousand for longer than it takes to draw.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("[data-detail]");
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    const swap = { source: link, target: "#detail", select: "#detail", swap: "outerHTML ignoreTitle:true" };
+    htmx.ajax("GET", link.getAttribute("href"), swap);
+  });
   document.addEventListener("htmx:after:swap", (event) => {
     const link = event.detail?.ctx?.sourceElement;
     if (!link?.matches?.("[data-detail]")) return;
@@ -91,7 +111,7 @@
   const typing = (target) => target.closest?.("input, textarea, select, [contenteditable]") !== null;
 
   function step(by) {
-    const links = all("#main tbody tr a:first-of-type").filter((link, index, every) => every.findIndex((each) => each.closest("tr") === link.closest("tr")) === index);
+    const links = all("#main tbody tr").map((row) => one("a", row)).filter(Boolean);
     if (!links.length) return;
     const at = links.findIndex((link) => link.closest("tr").contains(document.activeElement));
     links[Math.min(Math.max(at + by, 0), links.length - 1)].focus();
