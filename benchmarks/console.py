@@ -131,20 +131,21 @@ def topics(kafka: str, count: int) -> None:
 
 def search(page: Page, url: str, count: int) -> None:
     """A filter over all messages, which is stopped and continued."""
-    page.goto(f"{url}/console/topics/{BIG}/messages?begin=beginning&filter=value.total+%3E%3D+{count - 3}")
+    where = f"{url}/console/topics/{BIG}/messages?begin=beginning&filter=value.total+%3E%3D+{count - 3}"
     progress = page.locator("#progress")
     began = time.monotonic()
+    page.goto(where, wait_until="domcontentloaded")
     page.locator("#progress .stop").click()
     wait(page, "!document.querySelector('#progress .stop')")
-    print(f"stopped after {time.monotonic() - began:.1f} s: {progress.inner_text()}")
     before = progress.inner_text()
+    print(f"stopped after {time.monotonic() - began:.1f} s: {before}", flush=True)
     page.wait_for_timeout(4000)
     assert progress.inner_text() == before, "it goes on though it was stopped"
     began = time.monotonic()
     page.locator("#progress [data-continue]").click()
     wait(page, "document.querySelectorAll('#rows tr:not(.nothing)').length === 3")
     took = time.monotonic() - began
-    print(f"found after {took:.1f} s more ({count / took:,.0f} messages a second): {progress.inner_text()}")
+    print(f"continued, and at the end after {took:.1f} s more: {progress.inner_text()}", flush=True)
 
 
 def main() -> None:

@@ -63,6 +63,18 @@ def test_a_filter_finds_and_what_is_wrong_with_one_is_told(
     expect(page.get_by_label("Filter")).to_have_value("value.total >=")
 
 
+def test_a_search_goes_on_by_itself_and_keeps_what_it_has_found(
+    page: Page, gateway: RunningGateway, name: str
+) -> None:
+    """A page of answers ends with some 4 MB, here with less than half of what fits."""
+    for _ in range(12):
+        published(gateway, name, {"key": "k", "value": "x" * 900_000})
+    where = f"/console/topics/{name}/messages?begin=beginning&filter=key+%3D+%22k%22"
+    page.goto(where)
+    expect(page.locator("#rows tr")).to_have_count(12)
+    assert page.url.endswith(where), "another page was loaded in its place"
+
+
 def test_a_long_list_is_continued_where_it_stopped(page: Page, gateway: RunningGateway, name: str) -> None:
     published(gateway, name, *({"value": str(each)} for each in range(120)))
     page.goto(f"/console/topics/{name}/messages?begin=beginning&limit=50")

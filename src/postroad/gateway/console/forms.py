@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from postroad.gateway.console.commands import Command
+from postroad.gateway.console.payloads import spelled
 from postroad.gateway.rest.problems import Problem
 from postroad.markup import Html, Node, tag
 
@@ -160,7 +161,7 @@ class FormMaker:
             "button", "Cancel", type="button", popovertarget=id_, popovertargetaction="hide", class_="quiet"
         )
         inside = [
-            tag("h2", title, id=f"{id_}-title"),
+            tag("h2", spelled(title), id=f"{id_}-title"),
             *content,
             self._result(),
             tag("div", self._submit(submit or label, danger), self._show_command(), closer, class_="buttons"),
@@ -244,4 +245,4 @@ class FormMaker:
 
     def _labelled(self, name: str, label: str, field_: Html, hint: str) -> Html:
         said = tag("small", hint, id=self._hint_id(name, hint)) if hint else None
-        return tag("p", tag("label", label, for_=self._field(name)), field_, said, class_="field")
+        return tag("p", tag("label", spelled(label), for_=self._field(name)), field_, said, class_="field")

@@ -8,6 +8,7 @@ from postroad import __version__
 from postroad.gateway.console.assets import address
 from postroad.gateway.console.forms import ACTION, TOKEN
 from postroad.gateway.console.page import View
+from postroad.gateway.console.payloads import spelled, spelled_text
 from postroad.gateway.rest.problems import Problem
 from postroad.markup import DOCTYPE, Html, Node, join, tag
 
@@ -41,7 +42,7 @@ def document(title: str, inside: Node) -> Html:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="htmx-config", content=HTMX),
-        tag("title", f"{title} · Postroad"),
+        tag("title", f"{spelled_text(title)} · Postroad"),
         tag("link", rel="icon", href="data:,"),
         tag("link", rel="stylesheet", href=address("console.css")),
         [tag("script", src=address(name), defer=True) for name in ("console.js", "htmx.js")],
@@ -63,7 +64,7 @@ def whole(visit: Visit, section: str, view: View, is_live: bool) -> Html:
             _top(visit, section),
             tag("p", "The gateway does not answer. Trying again …", id="lost", role="status", hidden=True),
             tag(
-                "main", _above(view), tag("h1", view.title), _outcome(visit), view.body,
+                "main", _above(view), tag("h1", spelled(view.title)), _outcome(visit), view.body,
                 id="main", tabindex="-1", data_outcome=visit.outcome.kind if visit.outcome else None,
             ),
             connection if is_live else None,
@@ -124,7 +125,9 @@ def _who(visit: Visit) -> Node:
 def _above(view: View) -> Node:
     if not view.above:
         return None
-    return tag("p", [[tag("a", text, href=href), " › "] for text, href in view.above], class_="above")
+    return tag(
+        "p", [[tag("a", spelled(text), href=href), " › "] for text, href in view.above], class_="above"
+    )
 
 
 def _outcome(visit: Visit) -> Html:

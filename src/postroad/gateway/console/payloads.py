@@ -96,6 +96,11 @@ def spelled(text: str) -> list[Node]:
     return [*parts, text[end:]]
 
 
+def spelled_text(text: str) -> str:
+    """The same where there can be no markup: in titles and labels."""
+    return _HIDDEN.sub(lambda match: f"U+{ord(match[0]):04X}", text)
+
+
 def _cut(format_: str, text: str, characters_max: int) -> Shown:
     return Shown(format_, text[:characters_max], len(text) > characters_max)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
+from postroad.gateway.console.payloads import spelled
 from postroad.markup import Html, Node, tag
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def path(*parts: str) -> str:
 
 def link(text: Node, *parts: str, **query: object) -> Html:
     asked = urlencode({name: value for name, value in query.items() if value not in (None, "")})
-    return tag("a", text, href=path(*parts) + (f"?{asked}" if asked else ""))
+    shown = spelled(text) if isinstance(text, str) and not isinstance(text, Html) else text
+    return tag("a", shown, href=path(*parts) + (f"?{asked}" if asked else ""))
 
 
 def button_link(text: str, *parts: str) -> Html:

@@ -177,5 +177,7 @@
   });
   document.addEventListener("htmx:after:swap", told);
 
-  document.addEventListener("DOMContentLoaded", () => { localise(); lookOn(); });
+  document.addEventListener("DOMContentLoaded", localise);
+  // After htmx, which begins by a timer of its own: before, the link would load another page in place of this one.
+  addEventListener("load", () => setTimeout(lookOn, 0));
 })();
