@@ -73,7 +73,7 @@ def test_a_compaction_that_fails_half_way_leaves_nothing_superseded_for_good() -
 
 
 def test_a_tombstone_that_was_copied_late_stays_until_readers_of_the_copy_could_see_it() -> None:
-    """Its horizon, which another replica set, has passed; the value before it is still here, and read."""
+    """Another replica set its horizon, which has passed; the value before it is still here, and read."""
     leader = open_log(MemoryDisk(), COMPACT)
     put(leader, [(1, b"value")])
     copy = open_log(MemoryDisk(), COMPACT)

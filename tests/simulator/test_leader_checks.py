@@ -103,7 +103,7 @@ def test_a_silent_leader_holds_metadata_up_for_a_moment_only(cluster: SimulatedC
 
 
 def test_a_node_that_is_cut_off_from_the_store_holds_no_metadata_up(cluster: SimulatedCluster) -> None:
-    """Its answers keep their order: a producer that it sent away would hear of that a second late."""
+    """Answers keep their order: a producer that was sent away would hear of that a second late."""
     cluster.create_led_by("others", 2, 3, 1)
     cluster.cut_from_store(1)
     cluster.until(lambda: cluster.state("jobs").leader in (2, 3))
