@@ -103,22 +103,24 @@ def basic(user: str, password: str) -> str:
 
 
 def test_after_four_commands_one_may_write_and_one_may_read(tmp_path: Path) -> None:
-    """Those of README.md: the start itself, a user, a topic, and the user's rights."""
+    """Those of README.md: the start itself, a topic, one who writes and one who reads."""
     with secure_node(tmp_path) as node:
-        password = json.loads(node.call("user", "create", "shop", "--json").output)["password"]
         node.call("topic", "create", "orders")
-        node.call("acl", "allow", "shop", "--produce", "orders", "--consume", "orders")
-        assert sent(node, "shop", password, "orders") is None
+        made = [
+            json.loads(node.call("user", "create", name, right, "orders", "--json").output)["password"]
+            for name, right in (("shop", "--produce"), ("billing", "--consume"))
+        ]
+        assert sent(node, "shop", made[0], "orders") is None
         settings = {"group.id": "billing", "auto.offset.reset": "earliest"}
-        consumer = Consumer(node.client("shop", password) | settings)
+        consumer = Consumer(node.client("billing", made[1]) | settings)
         consumer.subscribe(["orders"])
         message = consumer.poll(20)
         assert message is not None
         assert message.value() == b"one"
         consumer.close()
         node.call("topic", "create", "salaries")
-        error = sent(node, "shop", password, "salaries")
-        assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        for name, password, topic in (("shop", made[0], "salaries"), ("billing", made[1], "orders")):
+            assert sent(node, name, password, topic).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 def sent(node: SecureNode, user: str, password: str, topic: str) -> Any:

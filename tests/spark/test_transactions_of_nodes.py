@@ -29,7 +29,7 @@ from tests.spark.test_sink_exactly_once import APP
 STATE = "__transaction_state"
 PARTITIONS = 3
 ROWS = 3_000
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0  # on a busy machine a JVM takes minutes to its first row
 KINDS = ["true", "task"]
 
 
@@ -140,7 +140,12 @@ def test_an_application_commits_each_row_once_though_nodes_are_killed(
     arguments = [three.bootstrap, topic, f"{topic}-copy", str(tmp_path), "1000", kind]
     with subprocess.Popen([sys.executable, str(APP), *arguments], stderr=subprocess.DEVNULL) as app:
         try:
-            until(lambda: committed(three, f"{topic}-copy"), "the first micro-batch", PATIENCE_S)
+            until(
+                lambda: committed(three, f"{topic}-copy") or app.poll() is not None,
+                "the first micro-batch",
+                PATIENCE_S,
+            )
+            assert app.poll() is None, "the application has ended"
             kills = 0
             while app.poll() is None and kills < 6:
                 three.wait_until_whole()

@@ -83,6 +83,13 @@ def _acls(name: str, permission: Permission, given: dict[str, Any]) -> list[Acl]
     return list(dict.fromkeys(found))
 
 
+def first_rights(name: str, produce: tuple[str, ...], consume: tuple[str, ...]) -> list[Acl]:
+    """What a user is allowed who is created with them, as `acl allow` would."""
+    nothing = dict.fromkeys(("queue", "operation", "group", "topic", "transactional_id", "cluster"), ())
+    given = {**nothing, "host": ANY_HOST, "produce": produce, "consume": consume}
+    return _acls(name, Permission.ALLOW, given) if produce or consume else []
+
+
 def _principal(name: str) -> str:
     return EVERYBODY if name == "*" else f"User:{name}"
 

@@ -40,24 +40,36 @@ user.add_command(key)
 
 @user.command()
 @click.argument("name")
+@click.option("--produce", multiple=True, metavar="TOPIC", help="Allow the user to write to the topic.")
+@click.option("--consume", multiple=True, metavar="TOPIC", help="Allow the user to read it, with any group.")
 @new_password_option
 @json_option
 @cluster_options
 def create(
-    name: str, new_password_file: Path | None, as_json: bool, bootstrap: str, timeout_s: float
+    name: str,
+    produce: tuple[str, ...],
+    consume: tuple[str, ...],
+    new_password_file: Path | None,
+    as_json: bool,
+    bootstrap: str,
+    timeout_s: float,
 ) -> None:
-    """Create a user, who may do nothing until `postroad acl allow` says what. The password is for Kafka
-    clients and HTTP, the access key for SQS clients. Both are printed once.
+    """Create a user, who may do what --produce and --consume say, and what `postroad acl allow` will. The
+    password is for Kafka clients and HTTP, the access key for SQS clients. Both are printed once.
     """
+    from postroad.cli.acl import first_rights
 
     async def work(client: Client, password: str) -> AccessKey:
-        from postroad.client import access_keys, users
+        from postroad.client import access_keys, acls, users
 
         if name in [found.name for found in await users.list_users(client)]:
             raise Failed(f"there is a user {name!r}: `postroad user password {name}` gives another password")
         await users.set_password(client, name, password)
+        if rights:
+            await acls.add_acls(client, rights)
         return await access_keys.create(client, name)
 
+    rights = first_rights(name, produce, consume)
     password = _new_password(new_password_file)
     made = talk(bootstrap, timeout_s, lambda client: work(client, password))
     _tell(name, password, new_password_file, as_json, "created", made)
