@@ -1,7 +1,7 @@
 """What holds for each page of the console, also for one that is added: it is found in `PAGES`.
 
 Whoever has no rights sees nothing of others' and does nothing; whatever somebody has written is text; nothing
-is kept by a browser; and each goes on when its gateway was started anew.
+is kept by a browser.
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from confluent_kafka import TopicPartition
-from playwright.sync_api import expect
 
 from postroad.gateway.console.pages import PAGES
-from postroad.gateway.dialects import DIALECTS
 from postroad.security.resources import Operation as Op
 from postroad.security.resources import ResourceType as Type
-from postroad.testing import Node
 from tests.clients.wait import until
-from tests.gateway.conftest import RunningGateway, gateway_in_thread
-from tests.gateway.console.conftest import NewContext, Watch, api, live
-from tests.gateway.console.proxy import Proxy
+from tests.gateway.conftest import RunningGateway
+from tests.gateway.console.conftest import api
 from tests.gateway.console.test_login import house, secured
 from tests.gateway.console.test_shell import ask
 from tests.gateway.rest.test_group_changes import commit
@@ -184,36 +180,3 @@ def test_who_has_no_rights_does_nothing(house: House, things: str, path: str, ac
     assert "HX-Redirect" not in response.headers
     assert 'data-outcome="done"' not in text
     assert 'data-outcome="failed"' in text or response.status in (403, 404), text[-300:]
-
-
-# --- a gateway that was started anew
-
-
-@pytest.mark.cluster_slow  # `test_live.py` has one page
-def test_each_page_goes_on_when_its_gateway_was_started_anew(
-    context: NewContext, watch: Watch, broker: Node, name: str
-) -> None:
-    watch.allowed = ["ERR_", "502", "htmx", "404"]
-    live_ones = [page.path for page in PAGES if page.is_live and "webhook" not in page.path]
-    with Proxy() as proxy:
-        with gateway_in_thread(broker.bootstrap, DIALECTS, url=proxy.url) as first:
-            proxy.leads_to(first.url)
-            api(first.url, "POST", "/v1/topics", {"name": name})
-            api(first.url, "POST", "/v1/subscriptions", {"name": name, "topics": [name]})
-            commit(first, name + "-readers", TopicPartition(name, 0, 0))
-            tabs = {}
-            for path in live_ones:
-                if path.endswith("/messages"):
-                    path += "?follow=yes"
-                if "{user}" in path:
-                    continue  # there are no users here
-                tabs[path] = context(base_url=proxy.url).new_page()  # with connections of its own
-                tabs[path].goto(address(path, name, name + "-readers", name))
-                live(tabs[path])
-        for tab in tabs.values():
-            expect(tab.locator("#lost")).to_be_visible()
-        with gateway_in_thread(broker.bootstrap, DIALECTS, url=proxy.url) as second:
-            proxy.leads_to(second.url)
-            for tab in tabs.values():
-                expect(tab.locator("#lost")).to_be_hidden()
-            proxy.leads_to("")
