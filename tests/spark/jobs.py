@@ -75,6 +75,15 @@ def archive(spark: SparkSession, bootstrap: str, topic: str, to: str, rows_per_t
     return run(spark, ArchiveSettings(bootstrap, [topic], to, once=True, source=source)).rows
 
 
+def merge(spark: SparkSession, bootstrap: str, topic: str, to: str, step_offsets: int) -> tuple[int, int]:
+    """How many upserts and deletes it has done."""
+    from postroad.pipelines.merge import MergeSettings
+    from postroad.pipelines.merge import merge as run
+
+    done = run(spark, MergeSettings(bootstrap, topic, to, once=True, step_offsets=step_offsets))
+    return done.upserts, done.deletes
+
+
 def differences(spark: SparkSession, options: Options) -> tuple[bool, int, int]:
     """Compare the two connectors' frames: is the schema the same, and how many rows has only one of them?"""
     ours, theirs = (spark.read.format(name).options(**options).load() for name in ("postroad", "kafka"))
@@ -109,7 +118,8 @@ def end_copy(spark: SparkSession) -> int:
 
 
 JOBS: dict[str, Callable[..., Any]] = {
-    job.__name__: job for job in (read, write, stream, archive, differences, begin_copy, live_heap, end_copy)
+    job.__name__: job
+    for job in (read, write, stream, archive, merge, differences, begin_copy, live_heap, end_copy)
 }
 
 

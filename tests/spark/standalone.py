@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from tests.spark.driver import end, environment_of_spark
 
-READY_WITHIN_S = 120.0  # some 3 s on a machine with nothing else to do
+READY_WITHIN_S = 300.0  # some 3 s on a machine with nothing else to do
 POLL_S = 0.05
 WORKERS = 2
 MASTER = "org.apache.spark.deploy.master.Master"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from postroad.spark.cluster import Cluster
 from postroad.testing import RunningCluster
@@ -25,7 +26,10 @@ ROWS = 8_000  # 40 Arrow batches of each partition: a task stalls at its 20th
 ARCHIVED_ROWS = 200_000
 ROWS_PER_TRIGGER = 100_000
 KILLS = 2
-PATIENCE_S = 240.0
+KEYS = 500
+MERGED_ROWS = 12_000
+STEP_OFFSETS = 5_000
+PATIENCE_S = 480.0
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +174,37 @@ def test_each_offset_is_archived_once_though_executors_and_leaders_are_killed(
     application.result()
     assert application.log().count("ExecutorLostFailure") > lost, "no task was running when executors died"
     assert rows_of(read_plainly(lake, "delta")) == plain.read_all(three.bootstrap, topic)
+
+
+def kill_executors_at_work(cluster: Standalone, lake: Path) -> None:
+    """As soon as there are files: tasks fill them, and most of the job is still to be done."""
+    wait_for(lambda: set(lake.rglob("*.parquet")), PATIENCE_S)
+    for executor in wait_for(cluster.executors, PATIENCE_S):
+        cluster.kill_executor_of(executor)
+
+
+def test_each_key_is_merged_as_it_is_now_though_executors_are_killed(
+    cluster: Standalone, application: Driver, three: RunningCluster, topic: str, tmp_path: Path
+) -> None:
+    plain.create_replicated(three.bootstrap, topic, PARTITIONS)
+    messages = [
+        # A key stays in its partition; each hundredth message takes its key away.
+        Message(
+            value=None if number % 100 == 7 else b'{"n": %d}' % number,
+            key=b"%d" % (number % KEYS),
+            partition=number % PARTITIONS,
+        )
+        for number in range(MERGED_ROWS)
+    ]
+    plain.send(three.bootstrap, topic, messages)
+    expected = {message.key: message.value for message in messages}
+    lake = tmp_path / "lake"
+    application.begin(
+        "merge", bootstrap=three.bootstrap, topic=topic, to=str(lake), step_offsets=STEP_OFFSETS
+    )
+    kill_executors_at_work(cluster, lake)
+    application.result()
+    rows = DeltaTable(str(lake)).to_pyarrow_table().to_pylist()
+    assert len(rows) == len({row["message_key"] for row in rows})
+    found = {row["message_key"]: b'{"n": %d}' % row["n"] for row in rows}
+    assert found == {key: value for key, value in expected.items() if value is not None}
