@@ -305,6 +305,7 @@ def test_archive_gains_columns_with_new_versions_over_restarts_and_repeated_batc
         assert [tuple(row) for row in rows] == [expected[4], (5, 5, None, FIVE, "e", None)]
 
 
+@pytest.mark.spark_slow
 def test_tasks_that_meet_a_field_of_two_types_are_reconciled_and_no_letter_is_missing(
     spark: SparkSession, node: Node, registry: str, topic: str, tmp_path: Path
 ) -> None:
