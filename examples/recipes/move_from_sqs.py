@@ -3,11 +3,14 @@ time.
 
     python move_from_sqs.py 127.0.0.1:9092 http://127.0.0.1:8080
 
-The old queue is at a node that is started here; leave its `endpoint_url` out, and it is AWS.
+The old queue is at OLD_SQS, such as https://sqs.eu-central-1.amazonaws.com; without it at a node that is
+started here.
 """
 
+import os
 import sys
 import uuid
+from contextlib import ExitStack
 from typing import Any
 
 import boto3
@@ -43,8 +46,9 @@ def carry_over(old: Any, old_queue: str, new: Any, new_queue: str) -> int:
         count += len(stored)
 
 
-with node({"http.enabled": True}) as aws:
-    old = boto3.client("sqs", endpoint_url=aws.http, **WORDS)
+with ExitStack() as stack:
+    aws = os.environ.get("OLD_SQS") or stack.enter_context(node({"http.enabled": True})).http
+    old = boto3.client("sqs", endpoint_url=aws, **WORDS)
     old_queue = old.create_queue(QueueName="orders")["QueueUrl"]
     for number in range(25):
         old.send_message(

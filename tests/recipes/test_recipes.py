@@ -6,38 +6,50 @@ Frameworks that are not among our own are installed into an environment of their
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
-from benchmarks.cache import Missing
-from benchmarks.servers import Mode, RabbitMQ
 from postroad.testing import Node, node
+from tests.backups.lags import call
 from tests.docs.markdown import all_blocks
+
+from . import neighbours
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "examples/recipes"
 PAGES = ROOT / "docs/recipes"
-PATIENCE_S = 300  # some start Spark, which on a busy machine takes a minute
+PATIENCE_S = 600  # a recipe is done in seconds; the JVM of another on a busy machine is not
 INSTALL_SECONDS_MAX = 900
 
 OURS = ("aws_code", "celery_tasks", "move_from_kafka", "move_from_sqs")
-RABBITMQ = "move_from_rabbitmq"
 AIRFLOW = "airflow_orders"
 NEEDS = {
     "dramatiq_actors": ("dramatiq==2.2.1", "dramatiq-sqs==0.4.4"),
     "django_outbox": ("django==5.2.19",),
     "fastapi_shop": ("fastapi==0.163.2", "uvicorn==0.54.0", "websockets==17.4"),
-    RABBITMQ: ("pika==1.4.4",),
+    "move_from_rabbitmq": ("pika==1.4.4",),
     "faststream_orders": ("faststream[confluent]==0.7.8",),
     AIRFLOW: ("apache-airflow==3.3.2",),
     "dagster_orders": ("dagster==1.13.28",),
+    "quix_totals": ("quixstreams==3.28.1",),
+    "faust_counts": ("faust-streaming==0.15.3",),
+}
+NOTEBOOK = "spark_notebook"
+JUPYTER = ("nbclient==0.11.0", "ipykernel==7.4.0")
+BESIDE = {
+    "move_from_rabbitmq": neighbours.rabbitmq,
+    "move_from_kafka": neighbours.kafka,
+    "move_from_sqs": neighbours.sqs,
+    "debezium_changes": neighbours.debezium,
 }
 
 
@@ -53,31 +65,75 @@ def test_recipe_prints_what_its_page_says(name: str, served: Node, tmp_path: Pat
 
 
 @pytest.mark.recipe_slow
-@pytest.mark.parametrize("name", NEEDS)
+@pytest.mark.parametrize("name", NEEDS.keys() - BESIDE.keys())
 def test_recipe_with_a_framework_prints_what_its_page_says(name: str, served: Node, tmp_path: Path) -> None:
-    needed: AbstractContextManager[dict[str, str]] = nullcontext({})
-    if name == RABBITMQ:
-        needed = rabbitmq(tmp_path / "rabbitmq")
-    with needed as environment:
-        python = str(interpreter(NEEDS[name]))
-        if name == AIRFLOW:
-            environment = airflow(python, tmp_path / "airflow")
+    python = str(interpreter(NEEDS[name]))
+    environment = airflow(python, tmp_path / "airflow") if name == AIRFLOW else {}
+    assert printed_by(python, name, served, tmp_path, environment) == told_by_page(name)
+
+
+@pytest.mark.recipe_slow
+@pytest.mark.parametrize("name", BESIDE)
+def test_recipe_with_another_server_prints_what_its_page_says(
+    name: str, served: Node, tmp_path: Path
+) -> None:
+    python = str(interpreter(NEEDS[name])) if name in NEEDS else sys.executable
+    with BESIDE[name](tmp_path / "beside") as environment:
         assert printed_by(python, name, served, tmp_path, environment) == told_by_page(name)
 
 
-@contextmanager
-def rabbitmq(home: Path) -> Iterator[dict[str, str]]:
-    """Debian's server; what the recipe is told of it."""
-    server = RabbitMQ(Mode.PAGE_CACHE, home)
-    try:
-        server.start()
-    except Missing as missing:
-        server.stop()
-        pytest.skip(str(missing))
-    try:
-        yield {"RABBITMQ_URL": f"amqp://guest:guest@127.0.0.1:{server.port}"}
-    finally:
-        server.stop()
+@pytest.mark.recipe_slow
+def test_debeziums_changes_are_merged_into_a_table_as_the_database_has_it(
+    served: Node, tmp_path: Path
+) -> None:
+    with neighbours.debezium(tmp_path) as environment:
+        printed_by(sys.executable, "debezium_changes", served, tmp_path, environment)
+    listed = json.loads(call("topic", "list", "--json", bootstrap=served.bootstrap))
+    topic = max(each["topic"] for each in listed if each["topic"].startswith("shop-"))
+    merge = ["pipeline", "merge", "--topic", topic, "--values", "debezium", "--to", str(tmp_path / "orders")]
+    subprocess.run(
+        [sys.executable, "-m", "postroad", *merge, "--once", "-b", served.bootstrap],
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    from deltalake import DeltaTable
+
+    rows = DeltaTable(str(tmp_path / "orders")).to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["total"]) for row in rows) == [(2, 25), (3, 30)]
+
+
+@pytest.mark.recipe_slow
+def test_notebook_gives_what_stands_under_its_cells(served: Node, tmp_path: Path) -> None:
+    python, done = interpreter(JUPYTER), tmp_path / "done.ipynb"
+    shutil.copy(RECIPES / f"{NOTEBOOK}.ipynb", done)
+    subprocess.run(
+        [python, "-m", "jupyter", "execute", str(done), "--inplace"],
+        check=True,
+        env={
+            **os.environ,
+            # PySpark is ours: it alone has 490 MB.
+            "PYTHONPATH": f"{ROOT / 'src'}:{sysconfig.get_path('purelib')}",
+            "PYSPARK_PYTHON": str(python),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "POSTROAD_BOOTSTRAP": served.bootstrap,
+        },
+        timeout=PATIENCE_S,
+    )
+    outputs = results(done)
+    assert outputs == results(RECIPES / f"{NOTEBOOK}.ipynb")
+    assert any("|     ann|     2| 42.5|" in output for output in outputs)
+
+
+def results(notebook: Path) -> list[str]:
+    """What cells printed, and their last values; not what Spark says on standard error while it starts."""
+    cells = json.loads(notebook.read_text())["cells"]
+    found = []
+    for output in (output for cell in cells for output in cell.get("outputs", ())):
+        if output["output_type"] == "execute_result":
+            found.append("".join(output["data"]["text/plain"]))
+        elif output["name"] == "stdout":
+            found.append("".join(output["text"]))
+    return found
 
 
 def airflow(python: str, home: Path) -> dict[str, str]:
@@ -99,13 +155,14 @@ def airflow(python: str, home: Path) -> dict[str, str]:
 
 
 def test_every_recipe_has_a_page_that_shows_it_and_is_listed() -> None:
-    programs = sorted(path.stem for path in RECIPES.glob("*.py"))
-    assert programs == sorted([*OURS, *NEEDS])
+    programs = sorted(path.stem for path in RECIPES.iterdir() if path.suffix in (".py", ".ipynb"))
+    assert programs == sorted({*OURS, *NEEDS, *BESIDE, NOTEBOOK})
     listed = (PAGES / "README.md").read_text()
     for name in programs:
         assert (PAGES / f"{name}.md").exists(), name
         assert f"({name}.md)" in listed, name
-        assert f"examples/recipes/{name}.py" in (PAGES / f"{name}.md").read_text()
+        (program,) = RECIPES.glob(f"{name}.*")
+        assert f"examples/recipes/{program.name}" in (PAGES / f"{name}.md").read_text()
 
 
 def printed_by(
