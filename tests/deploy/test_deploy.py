@@ -35,9 +35,15 @@ BIN = Path(sys.executable).parent
 # Settings of the command line, not of a node.
 NO_SETTINGS = {"POSTROAD_BOOTSTRAP", "POSTROAD_BACKUP", "POSTROAD_PROFILE"}
 OPEN = ("insecure=true", "etcd.endpoints={etcd-0:2379,etcd-1:2379,etcd-2:2379}")
+BACKED_UP = ("backup.url=s3://backups/here", "backup.keep={--keep-days=14,--keep-monthly=12}")
 SECURED = (
     *("security.enabled=true", "tls.secret=tls", "security.masterKeySecret=key", "etcd.tlsSecret=etcd"),
-    *("etcd.endpoints={etcd-0:2379}", "backup.url=s3://backups/here", "backup.secret=aws"),
+    *(
+        "etcd.endpoints={etcd-0:2379}",
+        "backup.url=s3://backups/here",
+        "backup.secret=aws",
+        "backup.keep={--keep-last=9}",
+    ),
     *(
         "gateway.replicas=3",
         "antiAffinity=preferred",
@@ -192,6 +198,10 @@ def pods(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
 
 
+def containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*pod.get("initContainers", ()), *pod["containers"]]
+
+
 @pytest.mark.parametrize("values", [OPEN, SECURED, ("replicas=1", "topicReplicas=1", "insecure=true")])
 def test_chart_renders_to_objects_that_kubernetes_takes(values: Sequence[str], tmp_path: Path) -> None:
     given = [part for value in values for part in ("--set", value)]
@@ -209,14 +219,29 @@ def test_pods_of_the_chart_are_bounded_probed_and_have_no_privileges(values: Seq
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["automountServiceAccountToken"] is False
         assert pod["enableServiceLinks"] is False, "POSTROAD_PORT and the like are no settings of ours"
-        (container,) = pod["containers"]
-        assert container["securityContext"]["readOnlyRootFilesystem"] is True
-        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-        assert "memory" in container["resources"]["limits"]
-        mounts = {mount["name"] for mount in container["volumeMounts"]}
+        mounts = set()
+        for container in containers(pod):
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert "memory" in container["resources"]["limits"]
+            mounts |= {mount["name"] for mount in container["volumeMounts"]}
+            if container["name"] not in ("backup", "prune"):
+                assert {"startupProbe", "readinessProbe", "livenessProbe"} <= container.keys()
         assert mounts - {"data"} == {volume["name"] for volume in pod["volumes"]}
-        if container["name"] != "backup":
-            assert {"startupProbe", "readinessProbe", "livenessProbe"} <= container.keys()
+
+
+def test_old_backups_go_after_a_new_one_is_made() -> None:
+    (job,) = of_kind(rendered(*OPEN, *BACKED_UP), "CronJob")
+    (pod,) = pods([job])
+    assert [container["args"][1] for container in pod["initContainers"]] == ["create"]
+    (pruning,) = pod["containers"]
+    assert pruning["args"][1:] == [
+        "prune",
+        "s3://backups/here",
+        "--yes",
+        "--keep-days=14",
+        "--keep-monthly=12",
+    ]
 
 
 def test_nodes_of_the_chart_stand_apart_and_have_a_disk_each() -> None:
@@ -232,8 +257,7 @@ def test_nodes_of_the_chart_stand_apart_and_have_a_disk_each() -> None:
 
 @pytest.mark.parametrize("values", [OPEN, SECURED])
 def test_environment_and_commands_of_the_chart_are_ours(values: Sequence[str], tmp_path: Path) -> None:
-    for pod in pods(rendered(*values)):
-        (container,) = pod["containers"]
+    for container in (each for pod in pods(rendered(*values)) for each in containers(pod)):
         environment = {each["name"]: each.get("value", "") for each in container["env"]}
         addressed = environment.get("POSTROAD_BOOTSTRAP", "").replace("/etc/postroad/tls/ca.crt", "ca.pem")
         if addressed:
@@ -272,6 +296,7 @@ def started_by(command: list[str]) -> list[str]:
         ((*OPEN, "replica=2"), "replica"),
         ((*OPEN, "etcd.endpoints={http://e:1}"), "etcd.endpoints"),
         ((*OPEN, "settings.KAFKA_HEAP=1"), "settings"),
+        ((*OPEN, "backup.keep={--yes}"), "backup"),
     ],
 )
 def test_values_that_do_not_go_together_are_refused(values: Sequence[str], said: str) -> None:
