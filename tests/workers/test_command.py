@@ -214,3 +214,35 @@ def test_cluster_that_comes_later_is_waited_for(home: Path, name: str, postroad:
         running.wait_for(lambda _: "trying again" in running.log.read_text(), "a try")
         postroad.start()
         running.has("v1 ended a")
+
+
+SCRIPT = """
+import sys
+import postroad
+
+app = postroad.App(sys.argv[1])
+
+@app.worker("greet", topic=sys.argv[2])
+async def greet(name: str) -> None:
+    print("hello", name, flush=True)
+
+app.run()
+print("ended in order", flush=True)
+"""
+
+
+def test_script_runs_its_workers_until_it_is_told_to_stop(
+    tmp_path: Path, name: str, postroad_session: Node
+) -> None:
+    import postroad as api
+
+    (tmp_path / "script.py").write_text(SCRIPT)
+    with api.SyncClient(postroad_session.bootstrap) as client:
+        client.publish(name, "anna")
+    command = [sys.executable, str(tmp_path / "script.py"), postroad_session.bootstrap, name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as script:
+        assert script.stdout is not None
+        assert script.stdout.readline() == "hello anna\n"
+        script.terminate()
+        assert script.stdout.read() == "ended in order\n"
+    assert script.returncode == 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import datetime
 import inspect
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,7 @@ FROZEN = [
     "Undecodable",
     "__version__",
 ]
+API = Path(__file__).with_name("public_api.txt")
 NEEDS_MORE = {"Tracing"}  # OpenTelemetry; `make recipes` tests it
 
 
@@ -38,6 +41,38 @@ def test_public_names_are_these() -> None:
     assert all(getattr(postroad, name) is not None for name in FROZEN if name not in NEEDS_MORE)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         _ = getattr(postroad, "Nothing")  # noqa: B009
+
+
+def described(name: str) -> list[str]:
+    """The public methods, properties and fields of a public class, with their parameters."""
+    cls = getattr(postroad, name)
+    if not inspect.isclass(cls):
+        return [name]
+    lines = [f"{name}{_parameters(cls)}"]
+    for member in sorted({each for base in cls.__mro__[:-1] for each in vars(base)}):
+        value = inspect.getattr_static(cls, member)
+        if member.startswith("_") or (issubclass(cls, BaseException) and hasattr(BaseException, member)):
+            continue
+        value = getattr(value, "__func__", value)
+        lines.append(f"{name}.{member}{_parameters(value) if inspect.isfunction(value) else ''}")
+    return lines
+
+
+def _parameters(of: Callable[..., object]) -> str:
+    try:
+        found = inspect.signature(of)
+    except ValueError:
+        return "(…)"  # an exception without a constructor of its own
+    shown = str(found.replace(return_annotation=inspect.Signature.empty))
+    return re.sub(
+        r"ForwardRef\(('[^']*')[^)]*\)", r"\1", shown
+    )  # of a NamedTuple
+
+
+def test_public_methods_and_parameters_are_these() -> None:
+    """What is added goes into the file; what is taken away or renamed breaks programs that others wrote."""
+    names = sorted(set(FROZEN) - NEEDS_MORE - {"__version__"})
+    assert [line for name in names for line in described(name)] == API.read_text().splitlines()
 
 
 def test_type_checkers_see_the_same_names() -> None:
