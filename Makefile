@@ -64,7 +64,7 @@ spark: $(STAMP) $(DEBIAN)
 faults: $(STAMP) $(DEBIAN)
 	$(BIN)/pytest -m cluster_slow tests/faults tests/backups tests/clients tests/gateway tests/mirrors $(ARGS)
 
-# The recipes of docs/recipes whose frameworks are not among ours: each in an environment of its own, made once.
+# The recipes of docs/recipes that want frameworks or servers of others; each framework in an environment of its own.
 recipes: $(STAMP)
 	$(BIN)/pytest -m recipe_slow tests/recipes $(ARGS)
 

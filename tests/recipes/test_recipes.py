@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from postroad.testing import Node, node
 from tests.backups.lags import call
@@ -65,7 +66,7 @@ def test_recipe_prints_what_its_page_says(name: str, served: Node, tmp_path: Pat
 
 
 @pytest.mark.recipe_slow
-@pytest.mark.parametrize("name", NEEDS.keys() - BESIDE.keys())
+@pytest.mark.parametrize("name", sorted(NEEDS.keys() - BESIDE.keys()))
 def test_recipe_with_a_framework_prints_what_its_page_says(name: str, served: Node, tmp_path: Path) -> None:
     python = str(interpreter(NEEDS[name]))
     environment = airflow(python, tmp_path / "airflow") if name == AIRFLOW else {}
@@ -96,8 +97,6 @@ def test_debeziums_changes_are_merged_into_a_table_as_the_database_has_it(
         check=True,
         timeout=PATIENCE_S,
     )
-    from deltalake import DeltaTable
-
     rows = DeltaTable(str(tmp_path / "orders")).to_pyarrow_table().to_pylist()
     assert sorted((row["id"], row["total"]) for row in rows) == [(2, 25), (3, 30)]
 
