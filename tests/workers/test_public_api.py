@@ -64,9 +64,7 @@ def _parameters(of: Callable[..., object]) -> str:
     except ValueError:
         return "(…)"  # an exception without a constructor of its own
     shown = str(found.replace(return_annotation=inspect.Signature.empty))
-    return re.sub(
-        r"ForwardRef\(('[^']*')[^)]*\)", r"\1", shown
-    )  # of a NamedTuple
+    return re.sub(r"ForwardRef\(('[^']*')[^)]*\)", r"\1", shown)  # of a NamedTuple
 
 
 def test_public_methods_and_parameters_are_these() -> None:
