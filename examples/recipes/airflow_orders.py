@@ -19,7 +19,7 @@ from postroad.schedulers.airflow import (
 )
 
 LAKE = os.environ.get("LAKE", "lake/orders")
-SPARK = os.environ.get("POSTROAD_PROGRAM")  # an installation with Spark, if Airflow's own has none
+SPARK = os.environ.get("PIPELINE_PROGRAM")  # an installation with Spark, if Airflow's own has none
 
 with DAG("web_orders", schedule="@continuous", max_active_runs=1, catchup=False) as dag:
     come = MessagesSensor(

@@ -39,7 +39,7 @@ def billing() -> None:
 
 
 # Where the cluster is POSTROAD_BOOTSTRAP says, or `bootstrap`. `program` is an installation with Spark.
-postroad = PostroadResource(program=os.environ.get("POSTROAD_PROGRAM", ""))
+postroad = PostroadResource(program=os.environ.get("PIPELINE_PROGRAM", ""))
 come = messages_sensor(billing, group="shop-invoices", topics=["shop-orders"], at_least=3)
 defs = Definitions(assets=[orders], jobs=[billing], sensors=[come], resources={"postroad": postroad})
 

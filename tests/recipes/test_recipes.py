@@ -174,7 +174,7 @@ def printed_by(
             **os.environ,
             "PYTHONPATH": str(ROOT / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "POSTROAD_PROGRAM": str(Path(sys.executable).with_name("postroad")),  # with Spark
+            "PIPELINE_PROGRAM": str(Path(sys.executable).with_name("postroad")),  # with Spark
             **(environment or {}),
         },
         capture_output=True,
