@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -282,7 +283,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1").create_bucket(
             Bucket="backups"
         )
-        yield "s3://backups/cluster"
+        yield f"s3://backups/{uuid4().hex}"
     finally:
         server.stop()
 
