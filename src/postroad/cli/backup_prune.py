@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Command
 from postroad.cli.confirmation import confirm, yes_option
 from postroad.cli.numbers import WholeNumber
 from postroad.cli.session import Failed, json_option
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 COUNT: Final = WholeNumber(1, 36_525)  # days in a century: whoever writes more has mistyped
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("where", metavar="WHERE")
 @click.option("--keep-last", "last", type=COUNT, metavar="N", help="Keep the newest N.")
 @click.option("--keep-days", "days", type=COUNT, metavar="N", help="Keep all of the last N days.")
