@@ -124,6 +124,8 @@ CONFIGS: dict[str, Sequence[str]] = {
     "postroad.flush": ("sync", "os", "interval"),
 }
 
+TIMEOUT_MS = 60_000  # of a produce: no answer depends on how long a sync takes
+
 
 class Ask(NamedTuple):
     """One produce request."""
@@ -160,7 +162,7 @@ def request_for(ask: Ask, n: int, topic: str, topic_id: bytes, version: int) -> 
     data = produce.PartitionProduceData(index=ask.partition, records=BATCHES[ask.batch](n))
     named = {"topic_id": topic_id} if version >= TOPIC_IDS_FROM else {"name": topic}
     topics = [produce.TopicProduceData(**named, partition_data=[data])]
-    request = produce.ProduceRequest(acks=ask.acks, timeout_ms=1000, topic_data=topics)
+    request = produce.ProduceRequest(acks=ask.acks, timeout_ms=TIMEOUT_MS, topic_data=topics)
     return frame(request_content(produce, version, request, n))
 
 
