@@ -32,6 +32,12 @@ def public_gateway(start_gateway: StartGateway) -> RunningGateway:
     return start_gateway([rest.routes])
 
 
+@pytest.fixture(scope="module")
+def sending(start_gateway: StartGateway) -> RunningGateway:
+    """The only one that delivers until the module ends: what a second one sends is not in its figures."""
+    return start_gateway(DIALECTS, webhooks_private=True, contexts=CONTEXTS)
+
+
 @pytest.fixture
 async def ask(queue: Queue) -> AsyncIterator[Ask]:
     async with aiohttp.ClientSession() as session:
@@ -118,15 +124,14 @@ async def test_a_web_hook_can_be_taken_away(queue: Queue, ask: Ask) -> None:
         assert await queue.hook() is None
 
 
-async def test_its_health_is_told(queue: Queue, start_gateway: StartGateway, ask: Ask) -> None:
-    running = start_gateway(DIALECTS, webhooks_private=True, contexts=CONTEXTS)
+async def test_its_health_is_told(queue: Queue, sending: RunningGateway, ask: Ask) -> None:
     async with endpoint() as receiver:
-        await ask("PUT", {"url": receiver.url}, status=201, url=running.url)
+        await ask("PUT", {"url": receiver.url}, status=201, url=sending.url)
         await queue.publish(b"1")
         await receiver.has_got(1)
 
         async def is_told() -> bool:
-            health = (await ask("GET", url=running.url)).get("health", {})
+            health = (await ask("GET", url=sending.url)).get("health", {})
             return bool(health.get("delivered") == 1 and health["state"] == "closed")
 
         await eventually(is_told)
@@ -183,9 +188,9 @@ async def test_a_subscription_that_does_not_exist_has_no_web_hook(queue: Queue, 
             assert response.status == 404
 
 
-async def test_the_last_deliveries_are_listed(queue: Queue, start_gateway: StartGateway, ask: Ask) -> None:
+async def test_the_last_deliveries_are_listed(queue: Queue, sending: RunningGateway, ask: Ask) -> None:
     """The newest first, with what the endpoint answered."""
-    url = start_gateway(DIALECTS, webhooks_private=True, contexts=CONTEXTS).url
+    url = sending.url
     answers = iter([500, 204])
     async with endpoint(lambda _: web.Response(status=next(answers))) as receiver:
         await ask("PUT", {"url": receiver.url}, status=201, url=url)
