@@ -9,9 +9,9 @@ import pytest
 from simulator.__main__ import main
 from simulator.campaign import Campaign, play_all, play_apart
 from simulator.faults import Fault
-from simulator.workloads import names_for
 
-CLUSTER = Campaign(nodes=3, workloads=names_for(3))
+# A workload of each kind that leases matter to; campaigns draw from all of them.
+CLUSTER = Campaign(nodes=3, workloads=("logs", "groups", "queues", "membership", "transactions"))
 SEEDS = range(1, 9)  # tried until one shows a mutant
 LONG_S = 14.0  # longer than a lease
 HARDSHIPS = (
@@ -26,9 +26,7 @@ HARDSHIPS = (
 
 @pytest.mark.parametrize("nodes", [1, 3, 5])
 def test_nodes_on_one_store_hold_their_promises_whatever_happens(nodes: int) -> None:
-    workloads = tuple(name for name in names_for(3) if nodes > 1 or name != "moved")  # nothing moves on one
-    campaign = replace(CLUSTER, nodes=nodes, workloads=workloads)
-    for result in play_all(campaign, [(1, None), (2, None)], 2):
+    for result in play_all(replace(CLUSTER, nodes=nodes), [(1, None), (2, None)], 2):
         assert result.violations == [], f"seed {result.seed}"
 
 
@@ -44,7 +42,7 @@ def test_nodes_that_were_away_for_long_lose_their_leases_and_regain_them() -> No
     [("take-any-node-id", "M2"), ("never-register-again", "M1"), ("skip-compacted-history", "M3")],
 )
 def test_a_mutant_of_membership_is_caught(mutant: str, invariant: str) -> None:
-    campaign = replace(CLUSTER, mutant=mutant)
+    campaign = replace(CLUSTER, workloads=("membership",), mutant=mutant)
     results = (play_apart(campaign, seed, HARDSHIPS) for seed in SEEDS)
     assert any(invariant in {found.invariant for found in result.violations} for result in results)
 
