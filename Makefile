@@ -62,7 +62,7 @@ spark: $(STAMP) $(DEBIAN)
 
 # The failure matrix: three nodes on a real etcd, killed, cut off and broken under load. Figures are shown at the end.
 faults: $(STAMP) $(DEBIAN)
-	$(BIN)/pytest -m cluster_slow tests/faults tests/backups tests/clients tests/gateway tests/mirrors $(ARGS)
+	$(BIN)/pytest -m cluster_slow tests/faults tests/backups tests/clients tests/docs tests/gateway tests/mirrors $(ARGS)
 
 # The recipes of docs/recipes that want frameworks or servers of others; each framework in an environment of its own.
 recipes: $(STAMP)
