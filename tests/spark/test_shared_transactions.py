@@ -1,9 +1,10 @@
-"""`transactional=true`: `read_committed` readers see all that the tasks of a job write, or nothing of it."""
+"""`transactional=true`: `read_committed` readers see all that the tasks of a job write, or nothing of it.
+And `transactional=task`: they see all of a task, or nothing."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from postroad.errors import (
     ProducerFenced,
 )
 from postroad.spark.cluster import Cluster
-from postroad.spark.sink import Job, Written, _commit
+from postroad.spark.sink import Job, Written, _abort, _commit, _runs
 from postroad.spark.write_options import WriteOptions, parse_write
 from postroad.testing import Node
 from postroad.testing import node as start_node
@@ -63,6 +64,10 @@ class Query:
 
     def commit(self, *messages: Written) -> None:
         _commit(self.options, messages)
+
+    def abort(self, *messages: Written | None) -> None:
+        (run,) = _runs(messages)
+        _abort(self.options, run, len(messages))
 
 
 @pytest.fixture
@@ -142,8 +147,7 @@ def test_a_task_that_still_writes_when_its_driver_has_committed_is_refused(
 def test_a_job_that_is_given_up_leaves_nothing(query: Query, node: Node, topic: str) -> None:
     job = query.run(0)
     written = job.write(0, rows_of(range(1_000)))
-    with query.options.cluster as cluster:
-        job.run.abort(cluster)
+    query.abort(written, None)
     until(lambda: is_stable(node, topic), "markers are written")
     assert committed(node, topic) == []
     with pytest.raises(ProducerFenced):
@@ -211,27 +215,65 @@ def tasks(node: Node, topic: str) -> Query:
     return Query(node, topic, "task")
 
 
-def failing(count: int, then: Callable[[], object] = lambda: None) -> Iterator[Any]:
-    yield from rows_of(range(9_000, 9_000 + count))
-    then()
-    raise RuntimeError("the task fails")
-
-
-def test_a_task_appears_whole_once_and_without_attempts_that_failed(
+def test_a_task_appears_whole_once_and_with_the_attempt_that_spark_takes_only(
     tasks: Query, node: Node, topic: str
 ) -> None:
     job = tasks.run(0)
-    with pytest.raises(RuntimeError):
-        job.write(0, failing(700))
-    assert job.write(0, rows_of(range(700))).rows == 700
-    assert job.write(0, rows_of(range(700))).rows == 0, "it was committed"
-    assert job.write(1, rows_of(range(700, 900))).rows == 200
-    assert tasks.run(0).write(1, rows_of(range(50))).rows == 0, "a driver that begins again"
-    assert tasks.run(1).write(1, rows_of(range(900, 1_000))).rows == 100
+    job.write(0, rows_of(range(300)))  # what makes the rows failed, and Spark ended them as if they were all
+    first, empty = job.write(0, rows_of(range(700))), job.write(1, rows_of(range(0)))
+    assert (first.rows, empty.rows) == (700, 0)
+    assert committed(node, topic) == []
+    tasks.commit(first, empty)
+    tasks.commit(first, empty)  # its answer was lost
+    until(lambda: is_stable(node, topic), "markers are written")
+    assert committed(node, topic) == list(range(700))
+
+
+def test_a_task_that_is_committed_writes_nothing_when_it_is_repeated(
+    tasks: Query, node: Node, topic: str
+) -> None:
+    job = tasks.run(0)
+    first = job.write(0, rows_of(range(700)))
+    job.write(1, rows_of(range(700, 800)))
+    tasks.commit(first)  # and then the driver died
+    again = tasks.run(0)
+    repeated = [again.write(0, rows_of(range(700))), again.write(1, rows_of(range(700, 900)))]
+    assert [each.rows for each in repeated] == [0, 200]
+    tasks.commit(*repeated)
+    following = tasks.run(1)
+    tasks.commit(following.write(1, rows_of(range(900, 1_000))))
     until(lambda: is_stable(node, topic), "markers are written")
     assert committed(node, topic) == list(range(1_000))
     with pytest.raises(InvalidTransactionState, match=r"checkpoint was set back"):
         tasks.run(0).write(1, rows_of(range(10)))
+
+
+def failing() -> Iterator[Any]:
+    yield from rows_of(range(700))
+    raise RuntimeError("the task fails")
+
+
+def test_a_job_that_is_given_up_leaves_nothing_of_any_attempt(tasks: Query, node: Node, topic: str) -> None:
+    job = tasks.run(0)
+    written = job.write(0, rows_of(range(1_000)))
+    with pytest.raises(RuntimeError):
+        job.write(1, failing())
+    assert not is_stable(node, topic)
+    tasks.abort(written, None)
+    until(lambda: is_stable(node, topic), "readers need not wait until the transactions' time is over")
+    assert committed(node, topic) == []
+    with pytest.raises(ProducerFenced, match="ended before its commit"):
+        tasks.commit(written)
+
+
+def test_a_task_that_takes_too_long_is_aborted_and_its_commit_refused(node: Node, topic: str) -> None:
+    plain.create(node.bootstrap, topic, PARTITIONS)
+    tasks = Query(node, topic, "task", **{"kafka.transaction.timeout.ms": "300"})
+    written = tasks.run(0).write(0, rows_of(range(1_000)))
+    until(lambda: is_stable(node, topic), "it was aborted")
+    with pytest.raises(ProducerFenced, match=r"kafka\.transaction\.timeout\.ms"):
+        tasks.commit(written)
+    assert committed(node, topic) == []
 
 
 def test_an_attempt_at_a_task_fences_the_one_before(tasks: Query, node: Node, topic: str) -> None:
@@ -239,7 +281,7 @@ def test_an_attempt_at_a_task_fences_the_one_before(tasks: Query, node: Node, to
 
     def zombie() -> Iterator[Any]:
         yield from rows_of(range(5_000, 15_000))
-        job.write(0, rows_of(range(100)))
+        tasks.commit(job.write(0, rows_of(range(100))))
         yield from rows_of(range(15_000, 30_000))
 
     elsewhere = job._replace(options=options_for(node, topic, "task"))

@@ -108,6 +108,32 @@ def test_micro_batches_are_transactions_and_a_replayed_one_writes_nothing(
     assert stored(node, f"{topic}-copy") == once
 
 
+@pytest.mark.parametrize("transactional", ["false", "true", "task"])
+def test_rows_that_end_early_because_their_function_fails_are_written_once_when_they_are_repeated(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path, transactional: str
+) -> None:
+    """Spark ends the sink's rows then as if they were all."""
+    fill(node, topic, 1_000)
+
+    def failing(batches: Iterator[Any]) -> Iterator[Any]:
+        for number, batch in enumerate(batches):
+            if number == 8:
+                raise RuntimeError("half way")
+            yield batch
+
+    spark.conf.set(ROWS_AT_A_TIME, "50")
+    query = copy(spark, node, topic, tmp_path, failing, transactional)
+    with pytest.raises(Exception, match="half way"):
+        query.awaitTermination(int(PATIENCE_S))
+    spark.conf.unset(ROWS_AT_A_TIME)
+    assert 0 < stored(node, f"{topic}-copy") < 1_000, "some rows had come"
+    if transactional != "false":
+        assert committed_numbers(node, topic) == []
+    copy(spark, node, topic, tmp_path, transactional=transactional).awaitTermination(int(PATIENCE_S))
+    wait_for(lambda: len(committed_numbers(node, topic)) >= 1_000)
+    assert committed_numbers(node, topic) == list(range(1_000))
+
+
 def committed_numbers(node: Node, topic: str) -> list[int]:
     rows = plain.read_all(node.bootstrap, f"{topic}-copy", "read_committed")
     return sorted(int(row.value or b"") for row in rows)
@@ -207,6 +233,18 @@ def test_an_application_that_is_killed_stores_each_row_once(
     forget_last_commit(tmp_path)
     kill_repeatedly(node, topic, tmp_path, 0, count)
     assert plain.numbers_in(node.bootstrap, f"{topic}-copy") == list(range(count))
+
+
+@pytest.mark.spark_slow
+@pytest.mark.parametrize("transactional", ["false", "true", "task"])
+def test_an_application_whose_tasks_fail_half_way_and_succeed_later_stores_each_row_once(
+    node: Node, topic: str, tmp_path: Path, transactional: str
+) -> None:
+    count = 8_000
+    fill(node, topic, count)
+    kill_repeatedly(node, topic, tmp_path, 0, count, transactional)
+    wait_for(lambda: not ending(node))
+    assert committed_numbers(node, topic) == list(range(count))
 
 
 @pytest.mark.spark_slow

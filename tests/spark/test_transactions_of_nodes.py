@@ -112,9 +112,8 @@ def test_a_micro_batch_is_whole_though_a_node_dies_while_it_is_written(
 
     dead: list[ClusterNode] = []
     written = job().write(0, rows(die))
-    if kind == "true":
-        assert committed(three, topic) == []
-        _commit(options, [written])  # by those that are left
+    assert committed(three, topic) == []
+    _commit(options, [written])  # by those that are left
     until(lambda: len(committed(three, topic)) == ROWS, "markers are written")
     (victim,) = dead
     victim.start()

@@ -15,7 +15,8 @@ It holds as long as
 
 With `transactional` the rows of a micro-batch, or of a job, are one transaction: `read_committed` readers
 see all of them or none, and nothing of the above is asked for (`shared`). Or those of each task are
-(`task_transaction`).
+(`task_transaction`). Either way the driver commits and no task does, for a task can't tell when its rows are
+all: where the function that computes them fails, Spark ends them as if they were.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from postroad.errors import ConfigurationError
+from postroad.spark import task_transaction
 from postroad.spark.cluster import Cluster
 from postroad.spark.columns import DDL, VALUE
 from postroad.spark.identity import of_task
 from postroad.spark.rows import check_columns
 from postroad.spark.shared import PREFIX, Run, check_shared
-from postroad.spark.task_transaction import TaskTransaction
 from postroad.spark.task_writer import write_task
 from postroad.spark.value_encoding import ValueEncoder, prepare
 from postroad.spark.workers import Dispatched
-from postroad.spark.write_options import NOT, WHOLE, WriteOptions
+from postroad.spark.write_options import NOT, TASK, WHOLE, WriteOptions
 
 QUERY: Final = "sql.streaming.queryId"
 BATCH: Final = "streaming.sql.batchId"
@@ -86,10 +87,8 @@ class BatchWriter(Dispatched, DataSourceArrowWriter):
         _report("written", messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        if self._options.transactional == WHOLE:
-            job = Job(self._options, self._writer, self._run, self._options.write_batch)
-            with self._options.cluster as cluster:
-                job.run.abort(cluster)
+        job = Job(self._options, self._writer, self._run, self._options.write_batch)
+        _abort(self._options, job.run, len(messages))
 
 
 class StreamWriter(Dispatched, DataSourceStreamArrowWriter):
@@ -115,10 +114,8 @@ class StreamWriter(Dispatched, DataSourceStreamArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """If no task has come to its end nobody knows here which transaction it is, and the next run aborts
         it."""
-        runs = {message.run for message in messages if isinstance(message, Written) and message.run}
-        with self._options.cluster as cluster:
-            for run in runs:
-                run.abort(cluster)
+        for run in _runs(messages):
+            _abort(self._options, run, len(messages))
 
 
 class Job(NamedTuple):
@@ -158,14 +155,20 @@ class Job(NamedTuple):
         if rows is None:
             return Written(task, 0, 0)
         with self.options.cluster as cluster:
-            name = f"{self.run.transactional_id}/{task}"
-            transaction = TaskTransaction(cluster, name, self.batch, self.options.transaction_ms)
+            transaction = task_transaction.TaskTransaction(
+                cluster, _own_id(self.run, task), self.batch, self.options.transaction_ms
+            )
             identity = transaction.begin(task + self.batch)
             if identity is None:
                 return Written(task, *_pass_over(rows))
             written = write_task(self.options, identity, rows, reach=transaction.reach)
-            transaction.commit()
-            return Written(task, *written)
+            transaction.prepare()
+            return Written(task, *written, self.run, (identity.producer_id, identity.epoch))
+
+
+def _own_id(run: Run, task: int) -> str:
+    """The transactional id of one task, where each has its own."""
+    return f"{run.transactional_id}/{task}"
 
 
 def _from_first(batches: Iterator[Any]) -> Iterator[Any] | None:
@@ -185,13 +188,38 @@ def _pass_over(batches: Iterator[Any]) -> tuple[int, int]:
 
 
 def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """The transaction of the run, if there is one, ends with what these attempts wrote."""
-    written = [message for message in messages if isinstance(message, Written) and message.run]
-    runs = {message.run for message in written}
-    assert len(runs) <= 1, "all tasks are of one run"
+    """The transactions, if there are any, end with what these attempts wrote."""
     with options.cluster as cluster:
-        for run in filter(None, runs):
-            run.commit(cluster, [message.producer for message in written if message.producer])
+        if options.transactional == TASK:
+            _commit_own(cluster, messages)
+        for run in _runs(messages) if options.transactional == WHOLE else ():
+            run.commit(cluster, [each.producer for each in _written(messages) if each.producer])
+
+
+def _commit_own(cluster: Cluster, messages: Sequence[WriterCommitMessage | None]) -> None:
+    for each in _written(messages):
+        if each.run and each.producer:
+            task_transaction.commit(cluster, _own_id(each.run, each.task), each.producer)
+
+
+def _abort(options: WriteOptions, run: Run, tasks: int) -> None:
+    """Nothing is left of what was not committed, by whichever attempts."""
+    with options.cluster as cluster:
+        if options.transactional == WHOLE:
+            run.abort(cluster)
+        for task in range(tasks) if options.transactional == TASK else ():
+            task_transaction.abort(cluster, _own_id(run, task), options.transaction_ms)
+
+
+def _runs(messages: Sequence[WriterCommitMessage | None]) -> set[Run]:
+    """The run that the attempts were part of, if they wrote in transactions."""
+    runs = {each.run for each in _written(messages) if each.run}
+    assert len(runs) <= 1, "all tasks are of one run"
+    return runs
+
+
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
+    return [message for message in messages if isinstance(message, Written)]
 
 
 def _check_transactions(cluster: Cluster, options: WriteOptions) -> None:
@@ -222,6 +250,6 @@ def _task() -> TaskContext:
 
 
 def _report(what: str, messages: Sequence[WriterCommitMessage | None]) -> None:
-    written = [message for message in messages if isinstance(message, Written)]
+    written = _written(messages)
     rows, size = sum(each.rows for each in written), sum(each.bytes for each in written)
     log.info("%s: %s rows, %s bytes, by %s tasks", what, rows, size, len(written))

@@ -1,8 +1,13 @@
 """One task's rows in a transaction of its own: what Kafka has for this.
 
 The transactional id is that of the task, so an attempt fences the ones before it and aborts what they left.
-The number of the batch is committed with the rows, as the offset of a group of the same name: an attempt that
-comes after the commit finds it there, and writes nothing. Tasks commit one by one.
+The number of the batch is part of the transaction, as the offset of a group of the same name: an attempt that
+comes after the commit finds it there, and writes nothing.
+
+An attempt never commits. When what comes before the sink fails, Spark ends the sink's input as if all rows
+had come, so an attempt can't tell whether it has them all. It prepares: all that is left to do is EndTxn,
+which anybody may send who knows the producer. The driver does, for the attempts that Spark took, one task
+after the other.
 """
 
 from __future__ import annotations
@@ -12,12 +17,12 @@ from typing import Any, Final
 
 from postroad.client.groups import raise_for
 from postroad.client.offsets import by_topic
-from postroad.errors import InvalidTransactionState
+from postroad.errors import InvalidProducerEpoch, InvalidTransactionState, ProducerFenced
 from postroad.spark.answers import check_group, check_parts
 from postroad.spark.cluster import Cluster
 from postroad.spark.identity import Identity
 from postroad.spark.router import TRANSACTION, Coordinated, TopicPartition
-from postroad.spark.shared import LATER
+from postroad.spark.shared import GONE, LATER
 from postroad.wire.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -43,10 +48,8 @@ class TaskTransaction:
         self._where: TopicPartition | None = None  # where the number of the batch goes
 
     def begin(self, turn: int) -> Identity | None:
-        """As whom the attempt writes; None: an earlier one has committed. Raises ApiError."""
-        request = init_producer_id.InitProducerIdRequest(self._id, self._timeout_ms)
-        answer = self._ask(init_producer_id, request)
-        self._producer = answer.producer_id, answer.producer_epoch
+        """As whom the attempt writes; None: the batch is committed. Raises ApiError."""
+        self._producer = _begin(self._cluster, self._id, self._timeout_ms)
         done = self._last_batch()
         if done == self._batch:
             return None
@@ -70,10 +73,9 @@ class TaskTransaction:
         if self._where is None:
             self._where = min(new)
 
-    def commit(self) -> None:
-        """The rows are there for everybody, and the batch is known as done."""
-        if self._where is None:
-            return  # no rows
+    def prepare(self) -> None:
+        """All rows are written: the number of the batch follows, and only `commit` is missing."""
+        assert self._where is not None, "a transaction is begun when there are rows"
         self._ask(
             add_offsets_to_txn, add_offsets_to_txn.AddOffsetsToTxnRequest(self._id, *self._producer, self._id)
         )
@@ -88,7 +90,6 @@ class TaskTransaction:
         )
         group = Coordinated(self._id)
         self._cluster.ask_coordinator(group, txn_offset_commit, request, check_parts, COMMIT_OFFSETS)
-        self._ask(end_txn, end_txn.EndTxnRequest(self._id, *self._producer, True), version=END)
 
     def _last_batch(self) -> int:
         """The last one that was committed, or -1."""
@@ -98,7 +99,41 @@ class TaskTransaction:
         return max(_offsets(answer.groups[0].topics), default=-1)
 
     def _ask(self, api: Any, body: Any, check: Any = raise_for, version: int | None = None) -> Any:
-        return self._cluster.ask_coordinator(Coordinated(self._id, TRANSACTION), api, body, check, version)
+        return _ask(self._cluster, self._id, api, body, check, version)
+
+
+def commit(cluster: Cluster, transactional_id: str, producer: tuple[int, int]) -> None:
+    """What an attempt has prepared is there for everybody, and the batch is known as done. May be repeated.
+
+    Raises ProducerFenced if the transaction has ended otherwise.
+    """
+    request = end_txn.EndTxnRequest(transactional_id, *producer, True)
+    try:
+        _ask(cluster, transactional_id, end_txn, request, version=END)
+    except (InvalidProducerEpoch, InvalidTransactionState, ProducerFenced) as error:
+        raise ProducerFenced(f"{transactional_id}: {GONE} ({error})") from None
+
+
+def abort(cluster: Cluster, transactional_id: str, timeout_ms: int) -> None:
+    """What was written and not committed is there for nobody, and whoever still writes is fenced."""
+    _begin(cluster, transactional_id, timeout_ms)
+
+
+def _begin(cluster: Cluster, transactional_id: str, timeout_ms: int) -> tuple[int, int]:
+    request = init_producer_id.InitProducerIdRequest(transactional_id, timeout_ms)
+    answer = _ask(cluster, transactional_id, init_producer_id, request)
+    return answer.producer_id, answer.producer_epoch
+
+
+def _ask(
+    cluster: Cluster,
+    transactional_id: str,
+    api: Any,
+    body: Any,
+    check: Any = raise_for,
+    version: int | None = None,
+) -> Any:
+    return cluster.ask_coordinator(Coordinated(transactional_id, TRANSACTION), api, body, check, version)
 
 
 def _offsets(topics: Iterable[Any]) -> list[int]:
