@@ -201,6 +201,21 @@ async def test_a_query_is_what_the_document_says(api: Api) -> None:
         await api.get(f"/v1/topics?{query}", status=400)
 
 
+async def test_the_document_tells_which_parts_of_a_query_are_needed(api: Api) -> None:
+    document = await api.get("/openapi.json")
+    for path, methods in document["paths"].items():
+        needed = {
+            each["name"]
+            for each in methods.get("get", {}).get("parameters", [])
+            if each["in"] == "query" and each["required"]
+        }
+        if needed and "{" not in path:
+            problem = await api.get(path, status=400)
+            assert "missing required field" in problem["detail"], path
+    (rule,) = [each for each in document["paths"]["/v1/history"]["get"]["parameters"] if each["required"]]
+    assert rule["name"] == "of"
+
+
 async def test_only_json_is_taken_where_json_is_expected(api: Api, name: str) -> None:
     body = b'{"name": "x"}'
     for content_type in (

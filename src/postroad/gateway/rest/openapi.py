@@ -78,14 +78,19 @@ def _parameters(endpoint: Endpoint) -> Iterable[Object]:
     for name in endpoint.parameters:
         rule = fields.PATH[name]
         yield _parameter(name, "path", {**rule.schema, "description": rule.description}, required=True)
-    for name, schema in _properties(endpoint.query):
-        yield _parameter(name, "query", schema)
+    yield from _parameters_of(endpoint.query, "query")
     if endpoint.headers is not None:
-        for name, schema in _properties(endpoint.headers):
-            yield _parameter(name, "header", schema)
+        yield from _parameters_of(endpoint.headers, "header")
 
 
-def _parameter(name: str, location: str, schema: Object, *, required: bool = False) -> Object:
+def _parameters_of(struct: type[Struct], location: str) -> Iterable[Object]:
+    _, components = msgspec.json.schema_components([struct], ref_template=REF)
+    told: Object = components[struct.__name__]
+    for name, schema in told["properties"].items():
+        yield _parameter(name, location, schema, required=name in told["required"])
+
+
+def _parameter(name: str, location: str, schema: Object, *, required: bool) -> Object:
     """A parameter that may be left out can't be null: there is no way to write that."""
     description = schema.pop("description", "")
     kinds = [kind for kind in schema.pop("anyOf", []) if kind != {"type": "null"}]
@@ -96,12 +101,6 @@ def _parameter(name: str, location: str, schema: Object, *, required: bool = Fal
     if schema.get("default", ...) is None:
         del schema["default"]
     return {"name": name, "in": location, "required": required, "description": description, "schema": schema}
-
-
-def _properties(struct: type[Struct]) -> Iterable[tuple[str, Object]]:
-    _, components = msgspec.json.schema_components([struct], ref_template=REF)
-    properties: dict[str, Object] = components[struct.__name__]["properties"]
-    return properties.items()
 
 
 def _body(endpoint: Endpoint) -> Object:
