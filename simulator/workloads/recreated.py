@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from postroad.client import offsets
 from postroad.client.client import Client
+from postroad.client.fetcher import Fetcher
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.producer import Delivery, Producer
 from postroad.client.topics import NODE_DEFAULT
@@ -20,7 +21,6 @@ from simulator.violation import Violation
 from simulator.workloads.log_history import Position, Told
 from simulator.workloads.log_writer import lost_until, saw, unseen_until
 from simulator.workloads.recreated_history import Change, ChangeKind, Look, RecreatedHistory
-from simulator.workloads.topic_reader import read_all
 from simulator.workloads.workload import Role, Stage, Workload
 
 TOPIC: Final = "recreated"
@@ -32,6 +32,7 @@ SEND_S: Final = 0.5
 BURST_MAX: Final = 6
 SIZE_MAX: Final = 150
 READER_S: Final = 0.3  # between two looks at what is there
+READ_S: Final = 5.0  # for each answer
 PRODUCER_S: Final = 6.0  # then another one begins, which knows nothing of the topic
 
 
@@ -168,9 +169,9 @@ class Recreated(Workload):
             return
         found: dict[Position, bytes] = {}
         with contextlib.suppress(PostroadError):  # it may be gone by now
-            found |= await self._read_known(client, topic)
+            found |= await self._read_all(client, topic)
             await asyncio.sleep(random.expovariate(1 / READER_S))
-            found |= await self._read_known(client, topic)
+            found |= await self._read_all(client, topic)
         after = await self._look(client)
         if after is None or after.id != topic.id:
             self.stage.world.sometimes("recreated: a topic was deleted while somebody read it")
@@ -178,21 +179,24 @@ class Recreated(Workload):
         for position, value in found.items():
             saw(self.stage, self._history.incarnation(topic.id), position, value)
 
-    async def _read_known(self, client: Client, topic: Topic) -> dict[Position, bytes]:
-        """Nothing, if nodes knew of different topics meanwhile: it may be another one's."""
-        found = await self._read_all(client, topic)
-        used = client.known_topic(TOPIC)
-        return found if used is not None and used.id == topic.id else {}
-
     async def _read_all(self, client: Client, topic: Topic) -> dict[Position, bytes]:
+        """By the topic's id: a node that the store can't reach still tells of the topic before, and by name
+        its leader would answer with messages of the one that is there now."""
         client.forget()
         parts = [TopicPartition(TOPIC, part.number) for part in topic.partitions]
         starts = await offsets.earliest(client, parts)
+        ends = await offsets.latest(client, parts)
         self._history.first_offsets += [(topic.id, part.partition, at) for part, at in starts.items()]
-        return {
-            Position(part.partition, record.offset): record.value or b""
-            for part, record in await read_all(client, parts)
-        }
+        found: dict[Position, bytes] = {}
+        fetcher = Fetcher(client, reset=None)
+        try:
+            fetcher.seek(starts, {TOPIC: topic.id})
+            while any(fetcher.positions[part] < end for part, end in ends.items()):
+                for part, records, _ in await fetcher.next(READ_S):
+                    found |= {Position(part.partition, each.offset): each.value or b"" for each in records}
+        finally:
+            await fetcher.close()
+        return found
 
     # --- the end
 
