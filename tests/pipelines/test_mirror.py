@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,10 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 from pyspark.sql import SparkSession
 
+from postroad.client import Client, subscriptions
+from postroad.client import TopicPartition as At
 from postroad.errors import PostroadError
+from postroad.mirrors.positions import Wanted
 from postroad.pipelines.delivery import Span
 from postroad.pipelines.mirror import MirrorSettings, mirror
 from postroad.pipelines.offset_map import OffsetMap, Translation
@@ -23,6 +27,7 @@ from postroad.spark.cluster import Cluster
 from postroad.testing import Node
 from postroad.testing import node as start_node
 from postroad.wire import header_names as names
+from postroad.wire.subscription_names import TOPICS_CONFIG
 from tests import shared_node
 from tests.spark import plain
 from tests.spark.plain import Message, Row
@@ -81,6 +86,7 @@ def test_topics_come_with_partitions_settings_and_origin(
     seen: list[Progress] = []
     done = mirror(spark, settings(node, other, filled), report=seen.append)
     assert (done.rows, done.is_complete, seen[-1].done) == (60, True, 60)
+    assert sum(each.bytes for each in seen) > 60 * len("k0v0n0")
 
     rows = plain.read_all(other.bootstrap, filled)
     assert plainly(rows) == plainly(plain.read_all(node.bootstrap, filled))
@@ -164,6 +170,58 @@ def test_groups_find_their_place_though_offsets_differ(
     assert position(other.bootstrap, group, target, 2) == 20
 
 
+def carry_on(node: Node, name: str, topic: str, starts: dict[int, int], **config: str) -> None:
+    """The subscription goes on from these offsets."""
+
+    async def work() -> None:
+        async with Client(node.bootstrap) as client:
+            if config:
+                await subscriptions.alter_config(client, name, {TOPICS_CONFIG: topic, **config})
+            await subscriptions.move(client, name, {At(topic, each): at for each, at in starts.items()})
+
+    asyncio.run(work())
+
+
+def starts_of(node: Node, name: str) -> dict[At, int]:
+    async def ask() -> dict[At, int]:
+        async with Client(node.bootstrap) as client:
+            return {at: each.start for at, each in (await subscriptions.positions(client, name)).items()}
+
+    return asyncio.run(ask())
+
+
+def config_of(node: Node, name: str) -> dict[str, str | None]:
+    async def ask() -> dict[str, str | None]:
+        async with Client(node.bootstrap) as client:
+            return {each.name: each.value for each in await subscriptions.config(client, name)}
+
+    return asyncio.run(ask())
+
+
+def test_subscriptions_find_their_place_though_offsets_differ(
+    spark: SparkSession, node: Node, other: Node, filled: str
+) -> None:
+    """The target has messages of its own, and the source has deleted some: no offset is the same."""
+    target, name = f"dc1.{filled}", f"s-{filled}"
+    plain.create(other.bootstrap, target, 3)
+    plain.send(other.bootstrap, target, [Message(b"own", b"k", 1)] * 7)
+    plain.delete_before(node.bootstrap, filled, 1, 4)
+    lock = "share.record.lock.duration.ms"
+    carry_on(node, name, filled, {0: 0, 1: 10, 2: 20}, **{lock: "17000"})
+    wanted = settings(node, other, filled, prefix="dc1.", subscriptions=Wanted(pattern=f"s-{filled}"))
+
+    first = mirror(spark, wanted)
+
+    assert (first.subscriptions[name].moved, first.subscriptions[name].again) == (3, 0)
+    assert starts_of(other, name) == {At(target, 0): 0, At(target, 1): 7 + 6, At(target, 2): 20}
+    assert config_of(other, name)[lock] == "17000"
+    assert config_of(other, name)[TOPICS_CONFIG] == target
+
+    carry_on(node, name, filled, {0: 9, 1: 5, 2: 20})
+    assert mirror(spark, wanted).subscriptions[name].moved == 1
+    assert starts_of(other, name) == {At(target, 0): 9, At(target, 1): 13, At(target, 2): 20}
+
+
 def test_a_step_that_was_interrupted_is_repeated_once_and_its_offsets_are_found(
     spark: SparkSession, node: Node, other: Node, filled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +273,7 @@ def test_it_runs_until_it_is_stopped(spark: SparkSession, node: Node, other: Nod
         ({"topics": []}, "Name topics"),
         ({"pattern": "("}, "no regular expression"),
         ({"group_pattern": "["}, "no regular expression"),
+        ({"subscriptions": Wanted(pattern="[")}, "no regular expression"),
         ({"target": None}, "the same cluster"),
     ],
 )

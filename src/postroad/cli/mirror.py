@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -175,12 +175,13 @@ def _say(done: dict[str, Any], target: str, as_json: bool) -> None:
     click.echo(f"mirrored {copied} messages of {len(done['topics'])} topics to {target}")
     for kind in ("group", "subscription"):
         for name, carried in sorted(done[f"{kind}s"].items()):
-            click.echo(f"{kind} {name}: {_told(carried)}")
+            click.echo(f"{kind} {name}: {carried_text(carried)}")
     if rules := done["access_rules"]:
         click.echo(f"access rules: {rules['added']} added at the target, {rules['removed']} removed")
 
 
-def _told(carried: dict[str, Any]) -> str:
+def carried_text(carried: Mapping[str, Any]) -> str:
+    """What became of a group or a subscription."""
     if carried["refused"]:
         return f"can't be carried over: {carried['refused']}"
     if carried["is_active_there"]:

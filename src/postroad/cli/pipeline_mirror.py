@@ -11,6 +11,7 @@ import click
 
 from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
+from postroad.cli.mirror import carried_text
 from postroad.cli.pipeline import Told, spark_options, spark_session, stopping
 from postroad.cli.session import Failed, address_to_hand_on, bootstrap_option, json_option
 
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
     "-g", "--group", "groups", multiple=True, help="A consumer group to carry over; may be repeated."
 )
 @click.option("--group-pattern", metavar="REGEX", help="Carry over all groups whose whole name matches.")
+@click.option(
+    "-s",
+    "--subscription",
+    "subscriptions",
+    multiple=True,
+    help="A subscription to carry over; may be repeated.",
+)
+@click.option(
+    "--subscription-pattern", metavar="REGEX", help="Carry over all subscriptions whose whole name matches."
+)
 @click.option("--once", is_flag=True, help="Mirror what is there now, then end.")
 @click.option(
     "--every",
@@ -55,6 +66,8 @@ def mirror(
     prefix: str,
     groups: Sequence[str],
     group_pattern: str | None,
+    subscriptions: Sequence[str],
+    subscription_pattern: str | None,
     once: bool,
     every_ms: int,
     name: str | None,
@@ -70,9 +83,9 @@ def mirror(
     postroad-origin-… tell where a message comes from. Missing topics are created like their originals. A
     message never comes back to a cluster where it has been: two clusters may mirror each other.
 
-    Consumer groups are carried over: their positions at the source, translated to offsets of the target,
-    never ahead of what is mirrored. Stop it as you like and start it again, anywhere: it
-    goes on where it was.
+    Consumer groups and subscriptions are carried over: their positions at the source, translated to offsets
+    of the target, never ahead of what is mirrored. Stop it as you like and start it again, anywhere: it goes
+    on where it was.
 
     \b
     postroad pipeline mirror --to dc2:9092 --topic orders --once
@@ -85,6 +98,7 @@ def mirror(
         stopping() as stop,
         Told("mirroring", as_json) as told,
     ):
+        from postroad.mirrors.positions import Wanted
         from postroad.pipelines.mirror import MirrorSettings
         from postroad.pipelines.mirror import mirror as run
 
@@ -96,6 +110,7 @@ def mirror(
             prefix=prefix,
             groups=groups,
             group_pattern=group_pattern,
+            subscriptions=Wanted(subscriptions, subscription_pattern),
             name=name,
             once=once,
             every_s=every_ms / 1000,
@@ -106,12 +121,17 @@ def mirror(
     _say(done, target, as_json)
     if once and not done.is_complete:
         raise Failed("it was stopped: run it again, and it goes on where it was")
+    if once and (refused := [name for name, each in done.subscriptions.items() if each.refused]):
+        raise Failed(f"positions were not carried over: {', '.join(refused)}")
 
 
 def _say(done: Mirrored, target: str, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(asdict(done)))
+        subscriptions = {name: carried._asdict() for name, carried in done.subscriptions.items()}
+        click.echo(json.dumps({**asdict(done), "subscriptions": subscriptions}))
         return
     click.echo(f"mirrored {done.rows} messages to {target}")
     for group, count in sorted(done.groups.items()):
         click.echo(f"group {group}: {count} positions were moved")
+    for name, carried in sorted(done.subscriptions.items()):
+        click.echo(f"subscription {name}: {carried_text(carried._asdict())}")

@@ -82,7 +82,8 @@ def run(
 def status(file: Path, as_json: bool) -> None:
     """Show how each step of the pipeline that FILE declares is doing, wherever it runs on this machine.
 
-    Rows are of all runs, the rate is over the last minute. Behind are messages, or batches of a table, that
+    Rows and bytes are of all runs, the rates are over the last minute; bytes are about what the rows take
+    without compression. Behind are messages, or batches of a table, that
     wait; lag is for how long there have been any, or for how long the step has not been running. The exit
     code is 1 if a step has failed, is waiting to be tried again, or is silent: its program seems to be dead.
     """
@@ -137,7 +138,19 @@ def _tell_json(status: Status) -> None:
 
 
 def _show(found: list[Status]) -> None:
-    columns = ("step", "kind", "state", "rows", "rows/s", "behind", "lag s", "restarts", "last error")
+    columns = (
+        "step",
+        "kind",
+        "state",
+        "rows",
+        "rows/s",
+        "bytes",
+        "bytes/s",
+        "behind",
+        "lag s",
+        "restarts",
+        "last error",
+    )
     rows = [
         (
             each.step,
@@ -145,6 +158,8 @@ def _show(found: list[Status]) -> None:
             each.state,
             each.rows,
             each.rate,
+            each.bytes,
+            round(each.byte_rate),
             each.behind,
             round(each.lag_s),
             each.restarts,

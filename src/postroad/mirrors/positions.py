@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from postroad.client import Client, TopicPartition, groups, offsets, subscriptions
 from postroad.errors import (
@@ -27,10 +27,21 @@ from postroad.errors import (
 )
 from postroad.mirrors.notes import Note, Notes
 from postroad.mirrors.pairs import Translated
-from postroad.mirrors.partition import MirroredPartition
 from postroad.wire.subscription_names import TOPICS_CONFIG
 
-Partitions = Mapping[TopicPartition, MirroredPartition]
+
+class Translating(Protocol):
+    """A partition that is mirrored."""
+
+    @property
+    def target(self) -> TopicPartition: ...
+
+    async def translate(self, position: int, start: int, end: int) -> Translated:
+        """Where one goes on at the target who has read all before `position` at the source. The target's log
+        goes from `start` up to `end`."""
+
+
+Partitions = Mapping[TopicPartition, Translating]
 """By partitions of the source."""
 
 HAS_MEMBERS: Final = (UnknownMemberId, IllegalGeneration, StaleMemberEpoch, FencedMemberEpoch, NonEmptyGroup)
@@ -66,12 +77,20 @@ class Wanted(NamedTuple):
 class Positions:
     """Carries groups and subscriptions over, as often as it is told."""
 
-    def __init__(self, source: Client, target: Client, notes: Notes, prefix: str) -> None:
+    def __init__(
+        self,
+        source: Client,
+        target: Client,
+        notes: Notes,
+        prefix: str,
+        carried: dict[tuple[str, TopicPartition], int] | None = None,
+    ) -> None:
+        """`carried`: what was carried over before, by group or subscription (G3); it is kept up to date."""
         self._source = source
         self._target = target
         self._notes = notes
         self._prefix = prefix
-        self._carried: dict[tuple[str, TopicPartition], int] = {}
+        self._carried = {} if carried is None else carried
 
     async def carry_groups(self, wanted: Wanted, partitions: Partitions) -> dict[str, Carried]:
         if not wanted or not partitions:

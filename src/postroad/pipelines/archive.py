@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from postroad.errors import ConfigurationError
 from postroad.pipelines.errors import PipelineError
-from postroad.pipelines.running import Progress, Report, follow
+from postroad.pipelines.running import Moved, Progress, Report, follow
 from postroad.pipelines.tables import OURS, TableAddress, create_table
 from postroad.pipelines.tables.bad_rows import DEADLETTER, DROP
 from postroad.pipelines.tables.compaction import Merging
@@ -33,8 +33,8 @@ from postroad.pipelines.tables.schema import Kind
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.sink import AGAIN, ArchiveSink
 from postroad.pipelines.tables.sink import NAME as SINK
+from postroad.pipelines.tables.source import BYTES, ROWS, ArchiveSource, read_options
 from postroad.pipelines.tables.source import NAME as SOURCE
-from postroad.pipelines.tables.source import ROWS, ArchiveSource, read_options
 from postroad.pipelines.tables.table import (
     ELSEWHERE,
     Conflict,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 UPKEEP_EVERY_S: Final = 3600.0
 RETENTION_MS_MIN: Final = 3_600_000  # upkeep comes once an hour: nothing shorter could be kept
-OBSERVED: Final = "archived"  # the metric that counts records: a row of the stream is a file
+OBSERVED: Final = "archived"  # what counts records and their bytes: a row of the stream is a file
 EARLIEST: Final = -2  # as startingOffsets writes it
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ def archive(
             counted = _Counted(report, rows)
             try:
                 stopping = stop or threading.Event()
-                follow(query, total, counted.report, stopping, upkeep.now_and_then, _rows)
+                follow(query, total, counted.report, stopping, upkeep.now_and_then, _moved)
             except PipelineError as error:
                 if not str(error).startswith(AGAIN):
                     raise
@@ -183,7 +183,7 @@ def _start(spark: SparkSession, settings: ArchiveSettings, starting: str, checkp
     spark.dataSource.register(ArchiveSink)
     writer = (
         _files(spark, settings, starting)
-        .observe(OBSERVED, sf.sum(ROWS).alias(ROWS))
+        .observe(OBSERVED, sf.sum(ROWS).alias(ROWS), sf.sum(BYTES).alias(BYTES))
         .writeStream.format(SINK)
         .options(**settings.files.options())
         .option("checkpointLocation", checkpoint)
@@ -261,10 +261,10 @@ def _starting_offsets(infos: Mapping[str, TopicInfo], ends: Mapping[tuple[str, i
     )
 
 
-def _rows(told: Any) -> int:
-    """How many records a micro-batch archived, by its progress."""
+def _moved(told: Any) -> Moved:
+    """What a micro-batch archived, by its progress."""
     observed = told["observedMetrics"].get(OBSERVED)
-    return 0 if observed is None else observed[ROWS] or 0
+    return Moved(0, 0) if observed is None else Moved(observed[ROWS] or 0, observed[BYTES] or 0)
 
 
 def _by_topic(ends: Mapping[tuple[str, int], int]) -> dict[str, dict[int, int]]:

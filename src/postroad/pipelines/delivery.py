@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from postroad.pipelines.running import Moved
 from postroad.pipelines.shapes import without_nulls
 from postroad.spark.identity import of_task
 from postroad.spark.loads import loads
@@ -84,6 +85,14 @@ class Delivered(NamedTuple):
     rows: int
     bytes: int
     spans: list[Span]
+
+
+def moved_by(found: Iterable[Delivered]) -> Moved:
+    """What was sent of all partitions."""
+    rows = size = 0
+    for each in found:
+        rows, size = rows + each.rows, size + each.bytes
+    return Moved(rows, size)
 
 
 class Account(Protocol):

@@ -94,6 +94,7 @@ class MergeResult:
     upserts: int = 0
     deletes: int = 0
     bad: int = 0
+    bytes: int = 0
     steps: int = 0
     ends: dict[str, int] | None = None
 
@@ -157,7 +158,7 @@ class _Run:
             start = self._start(standing.ends, latest)
             until = ranges.admit_offsets(start, latest, self._settings.step_offsets)
             if parts := ranges.between(start, until):
-                began = time.monotonic()
+                began, bytes_before = time.monotonic(), self._result.bytes
                 try:
                     standing = self._step(info, standing, start, until)
                 except Stopped:
@@ -166,7 +167,8 @@ class _Run:
                 done += rows
                 took_s = time.monotonic() - began
                 left = sum(max(0, end - standing.ends.get(at, 0)) for at, end in latest.items())
-                report(Progress(self._result.steps, rows, done, max(total, done), took_s, left))
+                size = self._result.bytes - bytes_before
+                report(Progress(self._result.steps, rows, done, max(total, done), took_s, left, size))
                 continue
             if self._settings.once:
                 break
@@ -326,6 +328,7 @@ class _Run:
             self._result.upserts += outcome.upserts
             self._result.deletes += outcome.deletes
             self._result.bad += outcome.bad
+            self._result.bytes += outcome.bytes
 
     def _discard(self, outcomes: Sequence[Merged]) -> None:
         for outcome in outcomes:

@@ -3,8 +3,9 @@
 It goes in steps that are noted at the target before they are done (`journal`), so it needs no other
 memory: a mirror that is stopped or killed goes on from wherever it is started next. Partition numbers,
 keys, headers and times stay; headers are added that tell the origin (`origins`). After each step the
-offsets of both sides are noted (`offset_map`), and consumer groups are moved along (`mirror_admin`):
-whoever has to leave the one cluster finds itself at the same message in the other.
+offsets of both sides are noted (`offset_map`), and consumer groups (`mirror_admin`) and subscriptions
+(`mirror_subscriptions`) are moved along: whoever has to leave the one cluster finds itself at the same
+message in the other.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from postroad.mirrors import notes
+from postroad.mirrors.positions import Carried, Wanted
 from postroad.pipelines import journal as journals
 from postroad.pipelines import offset_map as maps
-from postroad.pipelines.delivery import Delivery
+from postroad.pipelines.delivery import Delivery, moved_by
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.journal import Journal
 from postroad.pipelines.mirror_admin import group_names, move_groups, prepare_topics
+from postroad.pipelines.mirror_subscriptions import CarriedSubscriptions
 from postroad.pipelines.offset_map import OffsetMap, Translation
 from postroad.pipelines.origins import Positions, mirrored
-from postroad.pipelines.running import Report
+from postroad.pipelines.running import Moved, Report
 from postroad.pipelines.steps import StepState, read_step, run_steps, run_until
 from postroad.spark import offsets
 from postroad.spark.cluster import Cluster, TopicInfo
@@ -36,7 +40,8 @@ if TYPE_CHECKING:
 
 STEP_OFFSETS: Final = 500_000
 PRUNE_EVERY: Final = 100  # steps
-_OWN: Final = frozenset({journals.TOPIC, maps.TOPIC})
+_OWN: Final = frozenset({journals.TOPIC, maps.TOPIC, notes.TOPIC})
+_NONE: Final = Wanted()
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class MirrorSettings:
     prefix: str = ""  # of topics' names at the target
     groups: Sequence[str] = ()  # consumer groups whose positions are carried over
     group_pattern: str | None = None
+    subscriptions: Wanted = _NONE  # whose positions and configs are carried over
     name: str | None = None  # the source cluster's id by default
     once: bool = False  # stop when all is mirrored that was there at the start
     every_s: float = 5.0  # otherwise: how often it looks for new messages
@@ -65,6 +71,7 @@ class Mirrored:
     rows: int = 0
     ends: dict[str, dict[str, int]] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)  # partitions moved, all in all
+    subscriptions: dict[str, Carried] = field(default_factory=dict)  # what became of each the last time
     is_complete: bool = False  # all that was there when it looked last is mirrored
 
 
@@ -108,6 +115,9 @@ class _Run:
         self._name = settings.name or self._source_id
         self._journal = Journal(target, "mirror ")
         self._map = OffsetMap(target, self._source_id, settings.prefix)
+        self._subscriptions = CarriedSubscriptions(
+            settings.source, settings.target, self._source_id, settings.prefix, settings.subscriptions
+        )
         self._result = Mirrored(self._name)
 
     def run(self, report: Report) -> Mirrored:
@@ -176,7 +186,7 @@ class _Run:
             self._map.prune(self._starts())
         return replace(planned, extra={"target_ends": offsets.to_json(self._target.latest(there))})
 
-    def _work(self, state: StepState) -> int:
+    def _work(self, state: StepState) -> Moved:
         settings = self._settings
         step = Delivery(
             {"kafka.bootstrap.servers": settings.target},
@@ -194,10 +204,11 @@ class _Run:
 
         found = run_until(self._spark, send, self._stop)
         self._map.add({each.topic_partition: each.spans for each in found})
-        return sum(each.rows for each in found)
+        return moved_by(found)
 
     def _tell(self, state: StepState) -> None:
-        """Those who follow the mirror: groups at the target, and the one that shows its lag at the source."""
+        """Those who follow the mirror: groups and subscriptions at the target, and the group that shows its
+        lag at the source."""
         settings = self._settings
         names = group_names(settings.source, settings.groups, settings.group_pattern)
         wanted = [name for name in names if name != settings.commit_group]
@@ -206,6 +217,8 @@ class _Run:
         }
         for name, count in self._moved(wanted, topic_partitions).items():
             self._result.groups[name] = self._result.groups.get(name, 0) + count
+        if settings.subscriptions and topic_partitions:
+            self._result.subscriptions = self._subscriptions.carry(self._translation(), topic_partitions)
         if settings.commit_group is not None and topic_partitions:
             self._source.commit(
                 settings.commit_group,
@@ -217,10 +230,12 @@ class _Run:
     ) -> dict[str, int]:
         if not groups or not topic_partitions:
             return {}
+        return move_groups(self._source, self._target, groups, self._translation(), topic_partitions)
+
+    def _translation(self) -> Translation:
         starts = None if self._settings.prefix else self._starts()
         back = partial(maps.existing, self._source, self._target_id, "")
-        translation = Translation(self._map, starts, back)
-        return move_groups(self._source, self._target, groups, translation, topic_partitions)
+        return Translation(self._map, starts, back)
 
     def _starts(self) -> Offsets:
         """Where the target's logs begin, by partitions of the source."""
@@ -273,7 +288,12 @@ def _ids(source: Cluster, target: Cluster) -> tuple[str, str]:
 def _check(settings: MirrorSettings) -> None:
     if not settings.topics and settings.pattern is None:
         raise PipelineError("what is to be mirrored? Name topics, or give a pattern")
-    for option, pattern in (("--pattern", settings.pattern), ("--group-pattern", settings.group_pattern)):
+    patterns = {
+        "--pattern": settings.pattern,
+        "--group-pattern": settings.group_pattern,
+        "--subscription-pattern": settings.subscriptions.pattern,
+    }
+    for option, pattern in patterns.items():
         try:
             re.compile(pattern or "")
         except re.error as error:

@@ -161,6 +161,10 @@ class Translation:
             )
         return min(found, reach)
 
+    def read_behind(self, topic_partition: TopicPartition, offset: int, there: int) -> int:
+        """At most so many messages from `there` on are read by one who is at `offset` of the source."""
+        return max(0, (self._map.translate(topic_partition, offset) or 0) - there)
+
 
 def existing(target: Cluster, source_id: str, prefix: str) -> OffsetMap | None:
     """The map that a mirror keeps there, if there is one: nothing is created."""

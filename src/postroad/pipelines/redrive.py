@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from postroad.errors import UnknownTopicOrPartition
 from postroad.pipelines import delivery, redriven
-from postroad.pipelines.delivery import Delivery, SourceOffsets, Span
+from postroad.pipelines.delivery import Delivery, SourceOffsets, Span, moved_by
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.failures import spark_failures
 from postroad.pipelines.journal import Journal, Overtaken
 from postroad.pipelines.letters import ADDRESSEE, SETTABLE, letters, load, repaired
 from postroad.pipelines.redriven import Spans
-from postroad.pipelines.running import Report
+from postroad.pipelines.running import Moved, Report
 from postroad.pipelines.steps import StepState, Stopped, read_step, run_steps, run_until, step_size
 from postroad.spark.cluster import Cluster
 from postroad.spark.columns import ALL_WITH_HEADERS
@@ -193,7 +193,7 @@ class _Run:
         if not left.is_planned:
             return left
         targets = [target for target in _targets_of(left) if self._exists(target[0])]
-        self._result.finished = self._work(replace(left, extra={**left.extra, "targets": targets}))
+        self._result.finished = self._work(replace(left, extra={**left.extra, "targets": targets})).rows
         return left.done(self._result.finished)
 
     def _plan(self, state: StepState) -> StepState | None:
@@ -209,7 +209,7 @@ class _Run:
         targets = self._targets(counted)
         return replace(planned, extra={"targets": targets, "excluded": _listed(excluded)})
 
-    def _work(self, state: StepState) -> int:
+    def _work(self, state: StepState) -> Moved:
         rate = self._settings.rate
         tasks = None if rate is None else delivery.lanes(rate)
         step = Delivery(
@@ -229,7 +229,7 @@ class _Run:
         targets = _targets_of(state)
         found = run_until(self._spark, send, self._stop) if targets else []
         redriven.write_marks(self._journal, {each.topic_partition[1]: each.spans for each in found})
-        return sum(each.rows for each in found)
+        return moved_by(found)
 
     def _rows(self, state: StepState, excluded: Spans) -> tuple[DataFrame, DataFrame]:
         """The letters of a step, and what becomes of those that match."""

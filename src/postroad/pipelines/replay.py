@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroad.errors import UnknownTopicOrPartition
 from postroad.pipelines import delivery, edges
-from postroad.pipelines.delivery import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC, Delivery
+from postroad.pipelines.delivery import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC, Delivery, moved_by
 from postroad.pipelines.edges import Edge
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.expressions import checked
 from postroad.pipelines.failures import spark_failures
 from postroad.pipelines.journal import Journal
 from postroad.pipelines.replay_source import ReplaySettings, Source, source_of
-from postroad.pipelines.running import Report
+from postroad.pipelines.running import Moved, Report
 from postroad.pipelines.steps import StepState, run_steps, run_until, step_size
 from postroad.spark import offsets
 from postroad.spark.cluster import Cluster
@@ -103,7 +103,7 @@ class _Run:
         planned = state.planned(step_size(state, self._settings.rate))
         return planned if planned.is_planned else None
 
-    def work(self, state: StepState) -> int:
+    def work(self, state: StepState) -> Moved:
         rate = self._settings.rate
         tasks = None if rate is None else delivery.lanes(rate)
         step = Delivery(
@@ -114,7 +114,7 @@ class _Run:
         )
         rows = self._source.rows(state, tasks)
         found = run_until(self._spark, lambda: step.run(self._sent(rows)), self._stop)
-        return sum(each.rows for each in found)
+        return moved_by(found)
 
     def _sent(self, rows: DataFrame) -> DataFrame:
         """The rows that go, with the sink's columns."""

@@ -23,6 +23,14 @@ class Progress(NamedTuple):
     total: int
     seconds: float  # that this micro-batch took
     behind: int | None = None  # offsets, or batches of a table, that are there and wait; None: not known
+    bytes: int = 0  # of this micro-batch: about how large its rows are, without compression
+
+
+class Moved(NamedTuple):
+    """What a micro-batch or a step worked at."""
+
+    rows: int
+    bytes: int
 
 
 Report = Callable[[Progress], None]
@@ -34,23 +42,23 @@ def follow(
     report: Report,
     stop: threading.Event,
     also: Callable[[], None],
-    rows_of: Callable[[Any], int],
+    moved_by: Callable[[Any], Moved],
 ) -> int:
     """Until the query has ended, or `stop` was set and it is stopped; gives the rows that it moved.
 
     A stop does not wait for the micro-batch under way: it is repeated by the next run. `also` is called
-    now and then; `rows_of` a micro-batch's progress is how many rows it moved. PipelineError with the
-    reason if the query failed.
+    now and then; `moved_by` says what a micro-batch moved, by its progress. PipelineError with the reason
+    if the query failed.
     """
     seen, done = -1, 0
     with spark_failures():
         while True:
             is_over = query.awaitTermination(POLL_S)  # type: ignore[arg-type]  # Spark takes fractions
             for told in _news(query, seen):
-                rows = rows_of(told)
+                rows, size = moved_by(told)
                 seen, done = told["batchId"], done + rows
                 took_s = told["durationMs"].get("triggerExecution", 0) / 1000
-                report(Progress(seen, rows, done, max(total, done), took_s, behind(told)))
+                report(Progress(seen, rows, done, max(total, done), took_s, behind(told), size))
             if is_over:
                 return done
             if stop.is_set():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.failures import spark_failures
 from postroad.pipelines.journal import Journal, Note
-from postroad.pipelines.running import POLL_S, Progress, Report
+from postroad.pipelines.running import POLL_S, Moved, Progress, Report
 from postroad.spark import offsets, ranges
 from postroad.spark.offsets import Offsets
 
@@ -97,7 +97,7 @@ _OFFSETS: Final = ("begin", "end", "at", "until")
 _PLAIN: Final = ("arguments", "step", "rows", "is_complete", "extra")
 
 Plan = Callable[[StepState], StepState | None]
-Work = Callable[[StepState], int]
+Work = Callable[[StepState], Moved]
 
 
 def run_steps(
@@ -112,7 +112,7 @@ def run_steps(
 ) -> StepState:
     """Step after step, until `plan` has none, or `stop` was set: then the state may have one that is noted.
 
-    `work` gives the rows that it sent, and may raise Stopped.
+    `work` gives what it sent, and may raise Stopped.
     """
     first = state.step
     while True:
@@ -128,12 +128,12 @@ def run_steps(
             return state
         began = time.monotonic()
         try:
-            rows = work(state)
+            rows, size = work(state)
         except Stopped:
             return state
         state = state.done(rows)
         took_s = time.monotonic() - began
-        report(Progress(state.step, rows, state.passed, max(state.total, state.passed), took_s))
+        report(Progress(state.step, rows, state.passed, max(state.total, state.passed), took_s, bytes=size))
 
 
 def step_size(state: StepState, rate: float | None) -> int:

@@ -35,12 +35,12 @@ def test_status_shows_each_step_and_fails_where_one_has(file: Path) -> None:
     pipeline = read(file)
     orders = StepStatus(pipeline.directory(pipeline.step("orders")), pipeline.step("orders"))
     orders.change("running")
-    orders.advance(Progress(0, 1200, 1200, 1200, 1.0, 0))
+    orders.advance(Progress(0, 1200, 1200, 1200, 1.0, 0, 60_000))
     shown = CliRunner().invoke(main, ["pipeline", "status", str(file)])
     assert shown.exit_code == 0, shown.output
-    assert [line.split()[:4] for line in shown.stdout.splitlines()][1:] == [
-        ["orders", "archive", "running", "1200"],
-        ["paid", "table", "new", "0"],
+    assert [line.split()[:7] for line in shown.stdout.splitlines()][1:] == [
+        ["orders", "archive", "running", "1200", "20.0", "60000", "1000"],
+        ["paid", "table", "new", "0", "0.00", "0", "0"],
     ]
     orders.change("failed", "the disk is full")
     failed = CliRunner().invoke(main, ["pipeline", "status", str(file), "--json"])

@@ -44,6 +44,11 @@ def test_rows_go_from_topic_to_tables_to_topic(
         ("revenue", "done", 20),
         ("large", "done", 20),
     ]
+    sizes = {status.step: status.bytes for status in found}
+    values = [len(each.value or b"") for each in orders(0, 30)]
+    assert sum(values) < sizes["orders"] < 2 * sum(values) + 30 * 100
+    assert sizes["customers"] == 2 * len(b'a{"name": "Ann"}')
+    assert all(sizes[step] > 30 * 8 for step in ("paid", "revenue", "large")), sizes
     check(node.bootstrap, topic, tmp_path, 30)
 
 

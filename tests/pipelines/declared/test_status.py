@@ -38,15 +38,26 @@ def test_step_that_never_ran_is_new(pipeline: Pipeline) -> None:
     assert [status.state for status in read_status(pipeline)] == ["new"]
 
 
-def test_rows_of_all_runs_and_the_rate_of_the_last_minute_are_told(pipeline: Pipeline, clock: Clock) -> None:
+def test_rows_and_bytes_of_all_runs_and_the_rates_of_the_last_minute_are_told(
+    pipeline: Pipeline, clock: Clock
+) -> None:
     first = StepStatus(pipeline.directory(STEP), STEP, clock)
     first.change("running")
-    first.advance(Progress(0, 600, 600, 600, 1.0, 0))
+    first.advance(Progress(0, 600, 600, 600, 1.0, 0, 72_000))
     assert (read_status(pipeline, clock.at)[0].rows, first.status.rate) == (600, 10.0)
+    assert (read_status(pipeline, clock.at)[0].bytes, first.status.byte_rate) == (72_000, 1_200.0)
     again = StepStatus(pipeline.directory(STEP), STEP, clock)
-    again.advance(Progress(0, 60, 60, 60, 1.0, 0))
+    again.advance(Progress(0, 60, 60, 60, 1.0, 0, 8_000))
     clock.at += 61
     assert (again.status.rows, again.status.rate) == (660, 0.0)
+    assert (again.status.bytes, again.status.byte_rate) == (80_000, 0.0)
+
+
+def test_status_of_a_version_that_told_no_bytes_is_read(pipeline: Pipeline, clock: Clock) -> None:
+    directory = pipeline.directory(STEP)
+    directory.mkdir(parents=True)
+    (directory / "status.json").write_text('{"step": "paid", "kind": "table", "state": "done", "rows": 7}')
+    assert [(each.rows, each.bytes) for each in read_status(pipeline, clock.at)] == [(7, 0)]
 
 
 def test_lag_is_for_how_long_a_step_is_behind(pipeline: Pipeline, clock: Clock) -> None:
@@ -73,13 +84,15 @@ def test_program_that_tells_nothing_any_more_is_silent(pipeline: Pipeline, clock
 def test_metrics_are_served_while_it_runs(pipeline: Pipeline, clock: Clock) -> None:
     status = StepStatus(pipeline.directory(STEP), STEP, clock)
     status.change("running")
-    status.advance(Progress(0, 600, 600, 600, 1.0, 3))
+    status.advance(Progress(0, 600, 600, 600, 1.0, 3, 72_000))
     with served("127.0.0.1", 0, lambda: page("shop", [status.status])) as port:
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
             text = answer.read().decode()
         with pytest.raises(PipelineError, match="metrics can't be served at"), served("127.0.0.1", port, str):
             pass
     assert 'postroad_pipeline_rows_total{pipeline="shop",step="paid",kind="table"} 600' in text
+    assert 'postroad_pipeline_bytes_total{pipeline="shop",step="paid",kind="table"} 72000' in text
+    assert 'postroad_pipeline_bytes_per_second{pipeline="shop",step="paid",kind="table"} 1200' in text
     assert 'postroad_pipeline_behind{pipeline="shop",step="paid",kind="table"} 3' in text
     assert 'postroad_pipeline_up{pipeline="shop",step="paid",kind="table"} 1' in text
 

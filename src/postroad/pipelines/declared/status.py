@@ -5,6 +5,8 @@ read.
     state           starting | running | waiting (it failed, and is tried again) | done | stopped | failed
     rows            of this run and those before
     rate            rows a second, over the last minute
+    bytes           of these rows, about and without compression; of all runs, too
+    byte_rate       bytes a second, over the last minute
     behind          messages, or batches of a table, that are there and not worked at yet; null: not known
     lag_s           for how long it has been behind, or has not been running
     restarts        after errors, since `postroad pipeline run` began
@@ -52,6 +54,8 @@ class Status:
     behind: int | None = None
     lag_s: float = 0.0
     restarts: int = 0
+    bytes: int = 0
+    byte_rate: float = 0.0
     error: str | None = None
     error_at: float | None = None
     updated: float = 0.0
@@ -64,10 +68,12 @@ class StepStatus:
         self._path = directory / FILE
         self._now = now
         self._lock = threading.Lock()
-        self._recent: deque[tuple[float, int]] = deque()
+        self._recent: deque[tuple[float, int, int]] = deque()  # when, rows, bytes
         self._written = 0.0
         before = _read(self._path)
-        self._status = Status(step.name, step.kind, rows=before.rows if before else 0)
+        self._status = Status(step.name, step.kind)
+        if before is not None:
+            self._status.rows, self._status.bytes = before.rows, before.bytes
         self._good_at = before.updated - before.lag_s if before and before.updated else now()
 
     @property
@@ -90,7 +96,8 @@ class StepStatus:
         with self._lock:
             self._status.state = "running"
             self._status.rows += progress.rows
-            self._recent.append((self._now(), progress.rows))
+            self._status.bytes += progress.bytes
+            self._recent.append((self._now(), progress.rows, progress.bytes))
             self._status.behind = progress.behind
             if not progress.behind:
                 self._good_at = self._now()
@@ -110,7 +117,8 @@ class StepStatus:
         now = self._now()
         while self._recent and self._recent[0][0] < now - RATE_S:
             self._recent.popleft()
-        self._status.rate = round(sum(rows for _, rows in self._recent) / RATE_S, 1)
+        self._status.rate = round(sum(rows for _, rows, _ in self._recent) / RATE_S, 1)
+        self._status.byte_rate = round(sum(size for _, _, size in self._recent) / RATE_S, 1)
         self._status.lag_s = round(max(0.0, now - self._good_at), 1)
         self._status.updated = now
         return Status(**asdict(self._status))
@@ -154,6 +162,10 @@ def page(pipeline: str, statuses: Iterable[Status]) -> str:
     out = Page()
     rows = out.family("postroad_pipeline_rows_total", COUNTER, "Rows of all runs.")
     rate = out.family("postroad_pipeline_rows_per_second", GAUGE, "Rows a second, over the last minute.")
+    size = out.family("postroad_pipeline_bytes_total", COUNTER, "Bytes of these rows, without compression.")
+    byte_rate = out.family(
+        "postroad_pipeline_bytes_per_second", GAUGE, "Bytes a second, over the last minute."
+    )
     behind = out.family("postroad_pipeline_behind", GAUGE, "Messages, or batches of a table, that wait.")
     lag = out.family("postroad_pipeline_lag_seconds", GAUGE, "For how long the step has been behind.")
     restarts = out.family("postroad_pipeline_restarts_total", COUNTER, "Restarts after errors, of this run.")
@@ -162,6 +174,8 @@ def page(pipeline: str, statuses: Iterable[Status]) -> str:
         given = labels(pipeline=pipeline, step=status.step, kind=status.kind)
         rows.add(status.rows, given)
         rate.add(status.rate, given)
+        size.add(status.bytes, given)
+        byte_rate.add(status.byte_rate, given)
         if status.behind is not None:
             behind.add(status.behind, given)
         lag.add(status.lag_s, given)

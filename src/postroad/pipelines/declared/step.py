@@ -20,7 +20,8 @@ from postroad.pipelines.declared.table_source import TableSource, options_of
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.failures import reason, spark_failures
 from postroad.pipelines.merge import BUCKETS, KEEP_S, TIDY_EVERY_S, MergeSettings, merge, merged_table
-from postroad.pipelines.running import follow
+from postroad.pipelines.row_bytes import BYTES, observed
+from postroad.pipelines.running import Moved, follow
 from postroad.pipelines.tables import TableAddress, create_table, open_table
 from postroad.pipelines.tables.derived import DerivedTable, create_derived, open_derived
 from postroad.pipelines.tables.schema import Kind, ddl, with_json
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 log = logging.getLogger(__name__)
+
+OBSERVED: Final = "from"  # and a step's name: the metric of how large the rows are that come from it
 
 # Steps of one session begin one after the other: names of views and of data sources are the session's.
 _BEGINNING: Final = threading.Lock()
@@ -124,12 +127,9 @@ class Runner:
             else:
                 query = writer.trigger(processingTime=f"{self._every_s(step):g} seconds").start()
 
-        def rows_of(told: Any) -> int:
-            return int(told["numInputRows"])
-
         tidying = _Tidying(open_derived(self._address(step)) if step.kind == "table" else None)
         try:
-            follow(query, 0, status.advance, stop, tidying.now_and_then, rows_of)
+            follow(query, 0, status.advance, stop, tidying.now_and_then, _moved)
         finally:
             query.stop()
         if self.once:
@@ -181,7 +181,9 @@ class Runner:
         options = options_of(address, self._columns(step), topics)
         if step.is_replaced:
             return self.spark.read.format(SOURCE).options(**options).load()
-        return self.spark.readStream.format(SOURCE).options(**options).load()
+        return observed(
+            self.spark.readStream.format(SOURCE).options(**options).load(), f"{OBSERVED} {step.name}"
+        )
 
     def _columns(self, step: Step) -> str:
         if step.kind == "archive":
@@ -228,6 +230,12 @@ class _Tidying:
             over_conflicts(partial(self._table.tidy, KEEP_S))
         except Exception as error:
             log.warning("%s: not tidied now, the next time will do: %s", self._table.location, error)
+
+
+def _moved(told: Any) -> Moved:
+    """What a micro-batch took from the steps that it follows, by its progress."""
+    sizes = [row[BYTES] or 0 for name, row in told["observedMetrics"].items() if name.startswith(OBSERVED)]
+    return Moved(int(told["numInputRows"]), sum(sizes))
 
 
 def _check_columns(rows: DataFrame) -> None:

@@ -24,6 +24,7 @@ from zlib import crc32
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from postroad.pipelines.changes import Form, Reading
@@ -71,6 +72,7 @@ class Merged(NamedTuple):
     upserts: int
     deletes: int
     bad: int
+    bytes: int = 0  # of the changes' keys and values
 
 
 class _Row(NamedTuple):
@@ -157,7 +159,8 @@ class Merging:
         except BaseException:
             files.abandon()
             raise
-        return Merged(added, tuple(removed), cells.kinds, len(kept), len(rows) - len(kept), bad + more_bad)
+        counts = len(kept), len(rows) - len(kept), bad + more_bad, _size(changes)
+        return Merged(added, tuple(removed), cells.kinds, *counts)
 
     def _newest(self, changes: Any, cells: JsonCells) -> tuple[dict[bytes, _Row], int]:
         """The newest change of each key that is not bad. Offsets say so within a partition; between
@@ -243,6 +246,10 @@ class Merging:
                 f"{self.topic}/{partition} offset {offset}: {error}. Nothing of this step was merged; "
                 "to leave such messages out say --bad-rows drop"
             )
+
+
+def _size(changes: Any) -> int:
+    return sum(pc.sum(pc.binary_length(changes.column(name))).as_py() or 0 for name in ("key", "value"))
 
 
 def _rewrite(table: DerivedTable, file: TableFile, keys: Any, files: RolledFiles, *, is_taken: bool) -> bool:

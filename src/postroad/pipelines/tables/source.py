@@ -34,6 +34,7 @@ from postroad.spark.parsed_values import micro_batch
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.reader import RangePartition, Task
 from postroad.spark.registered_parsing import FORMATS
+from postroad.spark.rows import sizes
 from postroad.spark.stream_reader import StreamReader
 
 NAME: Final = "postroad-archive-files"
@@ -43,10 +44,13 @@ TASK_OFFSETS_MAX: Final = 1_000_000  # more than that is the work of several
 BATCH_BYTES: Final = 4 << 30  # of a micro-batch, as stored: what a kill may cost; minutes at most
 
 ROWS: Final = "rows"
+BYTES: Final = "bytes"  # of the records, without compression
 FILE: Final = "file"
 REACHED: Final = "reached"
-DDL: Final = f"{ROWS} bigint, {FILE} string, {REACHED} string"
-_SCHEMA: Final = pa.schema([(ROWS, pa.int64()), (FILE, pa.string()), (REACHED, pa.string())])
+DDL: Final = f"{ROWS} bigint, {BYTES} bigint, {FILE} string, {REACHED} string"
+_SCHEMA: Final = pa.schema(
+    [(ROWS, pa.int64()), (BYTES, pa.int64()), (FILE, pa.string()), (REACHED, pa.string())]
+)
 
 
 class ArchiveSource(DataSource):
@@ -145,26 +149,33 @@ class FilesReader(StreamReader):
         assert isinstance(partition, FilesPartition)
         files = self._settings.files(self._schemas)
         try:
-            for part in partition.ranges:
-                self._read(part, files)
+            read = [self._read(part, files) for part in partition.ranges]
             done = files.finish()
         except BaseException:
             files.abandon()
             raise
-        rows: list[dict[str, Any]] = [{ROWS: file.rows, FILE: file.to_json()} for file in done]
-        for topic, number, _, until in partition.ranges:
+        rows: list[dict[str, Any]] = [{ROWS: file.rows, BYTES: 0, FILE: file.to_json()} for file in done]
+        for (topic, number, _, until), size in zip(partition.ranges, read, strict=True):
             reached = Reached(topic, partition.topic_number, number, until)
-            rows.append({ROWS: 0, REACHED: reached.to_json()})
+            rows.append({ROWS: 0, BYTES: size, REACHED: reached.to_json()})
         yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
 
-    def _read(self, part: OffsetRange, files: Files) -> None:
-        topic = self._settings.dead_letter_topic
+    def _read(self, part: OffsetRange, files: Files) -> int:
+        """How many bytes the records have."""
+        topic, size = self._settings.dead_letter_topic, 0
         if not topic:
             for batch in self._task.read(part):
                 files.write(batch)
-            return
+                size += _bytes(batch)
+            return size
         with copy(self._options.cluster) as cluster:
             letters = DeadLetters(cluster, topic, part, f"{micro_batch()} {files.kinds}")
             for batch in self._task.read(part):
                 files.write(batch, letters)
+                size += _bytes(batch)
             letters.flush()
+        return size
+
+
+def _bytes(batch: Any) -> int:
+    return int(sizes(batch).sum())
