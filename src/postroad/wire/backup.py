@@ -17,9 +17,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.errors import ProtocolError
-from postroad.wire.primitives import Buffer, unsupported
-from postroad.wire.undecodable import UNDECODABLE
+from postroad.wire.own_codec import OwnCodec
 
 KEY: Final = 10_011
 NAME: Final = "Backup"
@@ -108,37 +106,8 @@ class BackupAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     purged: int = 0
 
 
-_question: Final[msgspec.msgpack.Decoder[AnyQuestion]] = msgspec.msgpack.Decoder(AnyQuestion)
-_answer: Final = msgspec.msgpack.Decoder(BackupAnswer)
-_encoder: Final = msgspec.msgpack.Encoder()
+_request: Final[msgspec.msgpack.Decoder[AnyQuestion]] = msgspec.msgpack.Decoder(AnyQuestion)
+_codec: Final = OwnCodec(NAME, MIN_VERSION, MAX_VERSION, _request, msgspec.msgpack.Decoder(BackupAnswer))
 
-
-def decode_request(body: Buffer, version: int) -> AnyQuestion:
-    _check_version(version)
-    try:
-        return _question.decode(body)
-    except UNDECODABLE as error:
-        raise ProtocolError(f"Backup request v{version} can't be read: {error}.") from None
-
-
-def encode_request(request: AnyQuestion, version: int) -> bytes:
-    _check_version(version)
-    return _encoder.encode(request)
-
-
-def decode_response(body: Buffer, version: int) -> BackupAnswer:
-    _check_version(version)
-    try:
-        return _answer.decode(body)
-    except UNDECODABLE as error:
-        raise ProtocolError(f"Backup response v{version} can't be read: {error}.") from None
-
-
-def encode_response(response: BackupAnswer, version: int) -> bytes:
-    _check_version(version)
-    return _encoder.encode(response)
-
-
-def _check_version(version: int) -> None:
-    if not MIN_VERSION <= version <= MAX_VERSION:
-        raise unsupported(NAME, version, MIN_VERSION, MAX_VERSION)
+decode_request, encode_request = _codec.decode_request, _codec.encode_request
+decode_response, encode_response = _codec.decode_response, _codec.encode_response

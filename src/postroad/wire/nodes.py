@@ -14,9 +14,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.errors import ProtocolError
-from postroad.wire.primitives import Buffer, unsupported
-from postroad.wire.undecodable import UNDECODABLE
+from postroad.wire.own_codec import OwnCodec
 
 KEY: Final = 10_006
 NAME: Final = "Nodes"
@@ -72,37 +70,8 @@ class NodesAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     nodes: list[NodeStanding] = []
 
 
-_order: Final[msgspec.msgpack.Decoder[AnyOrder]] = msgspec.msgpack.Decoder(AnyOrder)
-_answer: Final = msgspec.msgpack.Decoder(NodesAnswer)
-_encoder: Final = msgspec.msgpack.Encoder()
+_request: Final[msgspec.msgpack.Decoder[AnyOrder]] = msgspec.msgpack.Decoder(AnyOrder)
+_codec: Final = OwnCodec(NAME, MIN_VERSION, MAX_VERSION, _request, msgspec.msgpack.Decoder(NodesAnswer))
 
-
-def decode_request(body: Buffer, version: int) -> AnyOrder:
-    _check_version(version)
-    try:
-        return _order.decode(body)
-    except UNDECODABLE as error:
-        raise ProtocolError(f"Nodes request v{version} can't be read: {error}.") from None
-
-
-def encode_request(request: AnyOrder, version: int) -> bytes:
-    _check_version(version)
-    return _encoder.encode(request)
-
-
-def decode_response(body: Buffer, version: int) -> NodesAnswer:
-    _check_version(version)
-    try:
-        return _answer.decode(body)
-    except UNDECODABLE as error:
-        raise ProtocolError(f"Nodes response v{version} can't be read: {error}.") from None
-
-
-def encode_response(response: NodesAnswer, version: int) -> bytes:
-    _check_version(version)
-    return _encoder.encode(response)
-
-
-def _check_version(version: int) -> None:
-    if not MIN_VERSION <= version <= MAX_VERSION:
-        raise unsupported(NAME, version, MIN_VERSION, MAX_VERSION)
+decode_request, encode_request = _codec.decode_request, _codec.encode_request
+decode_response, encode_response = _codec.decode_response, _codec.encode_response

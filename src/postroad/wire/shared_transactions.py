@@ -15,9 +15,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.errors import ProtocolError
-from postroad.wire.primitives import Buffer, unsupported
-from postroad.wire.undecodable import UNDECODABLE
+from postroad.wire.own_codec import OwnCodec
 
 KEY: Final = 10_010
 NAME: Final = "SharedTransactions"
@@ -59,37 +57,8 @@ class SharedAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     is_done: bool = False  # the batch was committed: nobody is to write it
 
 
-_order: Final[msgspec.msgpack.Decoder[AnyOrder]] = msgspec.msgpack.Decoder(AnyOrder)
-_answer: Final = msgspec.msgpack.Decoder(SharedAnswer)
-_encoder: Final = msgspec.msgpack.Encoder()
+_request: Final[msgspec.msgpack.Decoder[AnyOrder]] = msgspec.msgpack.Decoder(AnyOrder)
+_codec: Final = OwnCodec(NAME, MIN_VERSION, MAX_VERSION, _request, msgspec.msgpack.Decoder(SharedAnswer))
 
-
-def decode_request(body: Buffer, version: int) -> AnyOrder:
-    _check_version(version)
-    try:
-        return _order.decode(body)
-    except UNDECODABLE as error:
-        raise ProtocolError(f"SharedTransactions request v{version} can't be read: {error}.") from None
-
-
-def encode_request(request: AnyOrder, version: int) -> bytes:
-    _check_version(version)
-    return _encoder.encode(request)
-
-
-def decode_response(body: Buffer, version: int) -> SharedAnswer:
-    _check_version(version)
-    try:
-        return _answer.decode(body)
-    except UNDECODABLE as error:
-        raise ProtocolError(f"SharedTransactions response v{version} can't be read: {error}.") from None
-
-
-def encode_response(response: SharedAnswer, version: int) -> bytes:
-    _check_version(version)
-    return _encoder.encode(response)
-
-
-def _check_version(version: int) -> None:
-    if not MIN_VERSION <= version <= MAX_VERSION:
-        raise unsupported(NAME, version, MIN_VERSION, MAX_VERSION)
+decode_request, encode_request = _codec.decode_request, _codec.encode_request
+decode_response, encode_response = _codec.decode_response, _codec.encode_response
