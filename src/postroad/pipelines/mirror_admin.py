@@ -16,25 +16,11 @@ from postroad.errors import (
     UnknownMemberId,
     UnknownTopicOrPartition,
 )
+from postroad.mirrors.topics import CARRIED, OURS
 from postroad.pipelines.offset_map import Translation
 from postroad.spark.cluster import Cluster
 from postroad.spark.router import TopicPartition
 
-# Settings of a topic that mean the same elsewhere. Not message.timestamp.type: messages keep their time.
-CARRIED: Final = (
-    "cleanup.policy",
-    "compression.type",
-    "delete.retention.ms",
-    "max.compaction.lag.ms",
-    "max.message.bytes",
-    "min.cleanable.dirty.ratio",
-    "min.compaction.lag.ms",
-    "retention.bytes",
-    "retention.ms",
-    "segment.bytes",
-    "segment.ms",
-)
-OURS: Final = "postroad."  # settings that Postroad alone knows
 SHARE: Final = "share"
 
 
