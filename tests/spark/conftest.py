@@ -6,7 +6,6 @@ import os
 import sys
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from postroad.testing import Node
 from postroad.testing import node as start_node
 from tests import shared_node
+from tests.spark.driver import home_without_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,22 +41,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.local.dir", str(home / "local"))
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_HOME", str(_without_zip(home / "home")))
+        patch.setenv("SPARK_HOME", str(home_without_zip(home / "home")))
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
-
-
-def _without_zip(home: Path) -> Path:
-    """Spark's home but for the Python code in it, which is zipped: each of the many workers would compile it
-    anew (a second). So they take what pip installed, which is the same and compiled."""
-    import pyspark
-
-    home.mkdir()
-    for name in ("bin", "jars"):
-        (home / name).symlink_to(Path(pyspark.__file__).with_name(name))
-    return home
 
 
 @pytest.fixture(scope="session")

@@ -84,6 +84,17 @@ def environment_of_spark() -> dict[str, str]:
     return {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
+def home_without_zip(home: Path) -> Path:
+    """Spark's home but for the Python code in it, which is zipped: each of the many workers would compile it
+    anew (a second). So they take what pip installed, which is the same and compiled."""
+    import pyspark
+
+    home.mkdir()
+    for name in ("bin", "jars"):
+        (home / name).symlink_to(Path(pyspark.__file__).with_name(name))
+    return home
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """SIGTERM, and SIGKILL to all that is left of its session: Spark's children have children."""
     with suppress(ProcessLookupError):
