@@ -34,6 +34,7 @@ CONFIGS: Final = {
     },
     BY_REQUEST: {"segment.bytes": str(SEGMENT_BYTES), "retention.ms": "-1"},
 }
+CHECK_S_MAX: Final = 10.0  # between two looks of a node at what is old (`conditions`)
 PAUSE_S: Final = 0.6
 LOOK_S: Final = 1.0
 SIZE_MAX: Final = 200
@@ -86,11 +87,18 @@ class Retained(Workload):
         history = self._histories[BY_REQUEST]
         offset = self.stage.random.choice([0, *(position.offset for position in history.acknowledged)])
         history.asked_for = max(history.asked_for, offset)
+        history.deletions.append((self.stage.world.now, offset))
         known, part = self._known_until(BY_REQUEST), TopicPartition(BY_REQUEST, 0)
         starts = await topics.delete_before(client, {part: offset})
         self.stage.world.sometimes("retained: records were deleted by request")
-        known = min(known, self._known_until(BY_REQUEST))
+        known = min(known, self._known_until(BY_REQUEST), self._followed_since(history, starts[part]))
         history.known_starts.append(Start(known, self.stage.world.now, starts[part]))
+
+    def _followed_since(self, history: RetainedHistory, start: int) -> float:
+        """Followers may have confirmed the start when it was asked for first, and a power cut since then may
+        have taken it from one of them: a leader that has nothing left to delete does not ask them again."""
+        asked = [at for at, offset in history.deletions if offset >= start]
+        return min(asked, default=self.stage.world.now) if self.stage.is_cluster else self.stage.world.now
 
     def _known_until(self, topic: str) -> float:
         """Who is asked about the log now knows of all that was deleted by this moment. A leader that has not
@@ -145,6 +153,7 @@ class Retained(Workload):
 
     async def finish(self, client: Client) -> None:
         parts = [TopicPartition(name, 0) for name in CONFIGS]
+        await self._wait_until_old(client, parts[0])
         starts = await offsets.find(client, dict.fromkeys(parts, EARLIEST))
         ends = await offsets.find(client, dict.fromkeys(parts, LATEST))
         self._left += r3_deleted.check_time(BY_TIME, starts[parts[0]].offset, ends[parts[0]].offset)
@@ -155,6 +164,16 @@ class Retained(Workload):
                 self._left += r3_deleted.check_bytes(part.topic, found, RETENTION_BYTES)
         for part in parts:
             await self._read_all(client, self._histories[part.topic])
+
+    async def _wait_until_old(self, client: Client, part: TopicPartition) -> None:
+        """What was written when all was well again is as old as the topic keeps it, the next check closes its
+        segment, and the one after that removes it."""
+        ends_at = self.stage.world.now + RETENTION_MS / 1000 + 2 * CHECK_S_MAX
+        while self.stage.world.now < ends_at:
+            start = (await offsets.find(client, {part: EARLIEST}))[part].offset
+            if start == (await offsets.find(client, {part: LATEST}))[part].offset:
+                return
+            await asyncio.sleep(LOOK_S)
 
     async def _segments(self, client: Client, part: TopicPartition) -> dict[int, int]:
         """Those on the drive of its leader."""

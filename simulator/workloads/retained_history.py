@@ -34,6 +34,7 @@ class RetainedHistory(LogHistory):
         super().__init__(topic, acks=-1, idempotent=True)
         self.retention_ms = retention_ms
         self.known_starts: list[Start] = []  # in the order of the answers
+        self.deletions: list[tuple[float, int]] = []  # (when it was asked for, below which offset)
         self.asked_for = 0  # the highest offset below which somebody wanted everything deleted
         self.steps: list[Step] = []  # forward, over records that a reader did not see
         self.ended = inf  # when somebody asked where the log begins in the end; readers go on
