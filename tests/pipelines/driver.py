@@ -1,4 +1,7 @@
-"""A driver that archives one topic in several formats at once until it is killed, as a program of its own."""
+"""A driver that archives one topic in several formats at once until it is killed, as a program of its own.
+
+`registry`: where the schemas of the values are, which become columns then; "": there are none.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from postroad.pipelines.session import session
 ROWS_PER_BATCH = 50
 
 
-def main(bootstrap: str, topic: str, home: str, *formats: Any) -> None:
+def main(bootstrap: str, topic: str, home: str, registry: str, *formats: Any) -> None:
     config = {"spark.driver.memory": "1g", "spark.local.dir": f"{home}/local"}
     with session("driver", "local[2]", config) as spark, ThreadPoolExecutor(len(formats)) as threads:
-        source = {"maxOffsetsPerTrigger": str(ROWS_PER_BATCH)}
+        schemas = {"valueFormat": "avro", "schemaRegistry": registry} if registry else {}
+        source = {"maxOffsetsPerTrigger": str(ROWS_PER_BATCH), **schemas}
         settings = partial(ArchiveSettings, bootstrap, [topic], every_s=0, source=source)
         running = [
             threads.submit(archive, spark, settings(str(Path(home) / name), format=name)) for name in formats
