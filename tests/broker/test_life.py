@@ -314,7 +314,7 @@ def test_a_topic_whose_creation_was_cut_short_is_there_after_a_restart(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "where", ["Topics._take", "Replicas._remove", "Replicas.close_partition", "Replicas.finish_deletion"]
+    "where", ["Topics._take", "Replicas._remove", "Replicas.close_partition", "Replicas._try_deletion"]
 )
 def test_a_topic_whose_deletion_was_cut_short_is_gone_after_a_restart(tmp_path: Path, where: str) -> None:
     crash(tmp_path, where, "delete")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.cluster import membership, reassignment, reconciliation
 from postroad.cluster.decision import Decision
-from postroad.cluster.image import Changes
+from postroad.cluster.image import Changes, Image, Topic
 from postroad.cluster.store import NO_LEASE
 from postroad.errors import ApiError, CoordinationError, StoreUnavailable
 
@@ -42,7 +42,8 @@ class Controlling:
         image = self._node.image
         begins = image.controller == self._me != self._controller and len(image.nodes) > 1
         self._controller = image.controller
-        if changes.nodes_changed or changes.partitions or changes.created or begins:
+        is_wanted = any(_wants_controller(image, topic) for topic in changes.created)
+        if changes.nodes_changed or changes.partitions or is_wanted or begins:
             self._changed.set()
 
     async def run(self) -> None:
@@ -108,3 +109,14 @@ class Controlling:
         """What a compare refuses was decided on an image that has changed: its change wakes us again."""
         if decision.operations:
             await self._node.topics.commit(decision, urgent=True)
+
+
+def _wants_controller(image: Image, topic: Topic) -> bool:
+    """Whether the controller should look at a new topic at once; most are as they should be.
+
+    The nodes' own topics get more replicas, and a node that was to have a partition may have died meanwhile.
+    """
+    return topic.internal or any(
+        state.leader not in image.nodes or not all(map(image.nodes.__contains__, state.isr))
+        for state in topic.partitions
+    )

@@ -245,8 +245,7 @@ class Node:
         await self.topics.catch_up(snapshot, clean)
         await patiently(self.registration.serve, self.settings.cluster.lease_length_ms)
         self._report_strays()
-        for deleted in list(self.image.deleted.values()):
-            self.tasks.start(self.replicas.finish_deletion(deleted), "finish-deletion")
+        self.replicas.finish_deletions()
 
     async def _commit_urgently(self, decision: Decision) -> int | None:
         return await self.topics.commit(decision, urgent=True)

@@ -153,8 +153,11 @@ class Partitions:
 
     def __iter__(self) -> Iterator[Partition]:
         """All replicas that are open, in any role."""
-        for topic_id in self._replicas:
-            yield from self.replicas_of(topic_id)
+        for replicas in self._replicas.values():
+            if len(replicas) > 1:
+                yield from (partition for _, partition in sorted(replicas.items()))
+            else:  # a node may have ten thousand of these, and is asked for all of them each half second
+                yield from replicas.values()
 
     def _tell(self, name: str, topic_id: bytes, index: int, what: Partition | ApiError) -> None:
         there = self._topics.setdefault(name, {})

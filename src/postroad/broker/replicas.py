@@ -398,22 +398,29 @@ class Replicas:
         await asyncio.gather(*(self.close_partition(partition) for partition in removed))
         deleted = self._image.deleted.get(topic.id)
         if deleted is not None:
-            await self.finish_deletion(deleted)
+            await self._finish_deletion(deleted, range(len(topic.partitions)))
 
-    async def finish_deletion(self, deleted: DeletedTopic) -> None:
-        """Remove the directories, then tell the store; also at start, where a crash came between.
+    def finish_deletions(self) -> None:
+        """Begin to remove, at start, what is left of topics whose deletion a crash has cut short."""
+        left: dict[str, list[int]] = {}
+        for name, index in self._directory.partitions() if self._image.deleted else ():
+            left.setdefault(name, []).append(index)
+        for deleted in self._image.deleted.values():
+            indexes = left.get(id_text(deleted.id), ())
+            self._node.tasks.start(self._finish_deletion(deleted, indexes), "finish-deletion")
+
+    async def _finish_deletion(self, deleted: DeletedTopic, indexes: Iterable[int]) -> None:
+        """Remove the directories of these partitions, as far as they are here, then tell the store.
 
         An error is not the end of it: it is tried again until all of it is gone.
         """
-        name = id_text(deleted.id)
-        await until_done(partial(self._finish_deletion, deleted), f"deleted topic {name} can't be removed")
+        finish = partial(self._try_deletion, deleted, indexes)
+        await until_done(finish, f"deleted topic {id_text(deleted.id)} can't be removed")
 
-    async def _finish_deletion(self, deleted: DeletedTopic) -> None:
-        name = id_text(deleted.id)
-        for found, index in self._directory.partitions():
-            if found == name:
-                path = self._directory.partition_directory(deleted.id, index)
-                await self._node.slow_workers.call(partial(self._disk.remove, path))
+    async def _try_deletion(self, deleted: DeletedTopic, indexes: Iterable[int]) -> None:
+        for index in indexes:
+            path = self._directory.partition_directory(deleted.id, index)
+            await self._node.slow_workers.call(partial(self._disk.remove, path))
         node_id = self._node.settings.node.id
         await self._node.topics.decide(
             lambda image: (

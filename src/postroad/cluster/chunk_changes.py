@@ -8,6 +8,7 @@ right for the old minimum would let a replica lead that lacks what was committed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import is_not
 from typing import Final, NamedTuple, TypeAlias
 
 from postroad.cluster import keys
@@ -47,8 +48,11 @@ def changed_chunks(
 ) -> Iterator[ChunkChange]:
     """The chunks of these topics in which the rule changes a state."""
     for topic in topics:
-        for chunk in keys.chunks(topic.partitions):
-            yield from _changed_chunk(topic, chunk, rule, based_on)
+        states = topic.partitions
+        ruled = tuple([rule(topic, index, state) for index, state in enumerate(states)])
+        if any(map(is_not, states, ruled)):  # cut into chunks only then: most of ten thousand topics stay
+            for before, after in zip(keys.chunks(states), keys.chunks(ruled), strict=True):
+                yield from _changed_chunk(topic, before, after, based_on)
 
 
 def chunks_with(
@@ -63,19 +67,19 @@ def chunks_with(
         topic = image.topics_by_id.get(topic_id)
         first = number * keys.PARTITIONS_PER_CHUNK
         if topic is not None:
-            chunk = keys.Chunk(number, topic.partitions[first : first + keys.PARTITIONS_PER_CHUNK])
-            yield from _changed_chunk(topic, chunk, rule, based_on)
+            before = keys.Chunk(number, topic.partitions[first : first + keys.PARTITIONS_PER_CHUNK])
+            ruled = tuple(rule(topic, index, state) for index, state in enumerate(before.states, first))
+            yield from _changed_chunk(topic, before, keys.Chunk(number, ruled), based_on)
 
 
 def _changed_chunk(
-    topic: Topic, chunk: keys.Chunk, rule: StateRule, based_on: BasedOn
+    topic: Topic, before: keys.Chunk, after: keys.Chunk, based_on: BasedOn
 ) -> Iterator[ChunkChange]:
-    first = chunk.number * keys.PARTITIONS_PER_CHUNK
-    changed = tuple(rule(topic, index, state) for index, state in enumerate(chunk.states, first))
-    pairs = [(old, new) for old, new in zip(chunk.states, changed, strict=True) if old is not new]
+    states = zip(before.states, after.states, strict=True)
+    pairs = [(old, new) for old, new in states if old is not new]
     if any(old != new for old, new in pairs):
         nodes = frozenset(node for pair in pairs for node in based_on(*pair))
-        yield ChunkChange(topic, chunk.number, changed, nodes)
+        yield ChunkChange(topic, before.number, after.states, nodes)
 
 
 def commits(

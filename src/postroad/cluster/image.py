@@ -11,6 +11,7 @@ live and after a restart, on every node. It is pure; between two applies it stan
   gone, are the same.
 - I6 `named_by` says of each topic name which groups' configs name it; `existed` tells of such topics only.
 - I7 `access_keys` has the ids of all users' access keys, and no others.
+- I8 `partition_count` is the number of all topics' partitions.
 """
 
 from __future__ import annotations
@@ -119,6 +120,7 @@ class Image:
         self.cluster_id: str | None = None  # None: an empty store
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
+        self.partition_count = 0
         self.groups: dict[str, dict[str, str]] = {}  # config overrides; not to be changed in place
         self.existed: dict[str, dict[str, keys.KnownTopic]] = {}  # by group: named topics as they were then
         self.named_by: dict[str, dict[str, None]] = {}  # by topic name, existing or not: ids of groups
@@ -142,10 +144,6 @@ class Image:
         self._by_key: dict[str, Topic] = {}
         self._values: dict[str, keys.TopicValue] = {}  # by key
         self._chunks: dict[str, dict[int, tuple[PartitionState, ...]]] = {}  # by topic id, then number
-
-    @property
-    def partition_count(self) -> int:
-        return sum(len(topic.partitions) for topic in self.topics.values())
 
     def topic(self, name: str) -> Topic:
         """Raises UnknownTopicOrPartition if there is none."""
@@ -200,9 +198,10 @@ class Image:
         return changes
 
     def check(self) -> None:
-        """Asserts I1 to I3 and I5 to I7 (I4 is asserted with each change)."""
+        """Asserts I1 to I3 and I5 to I8 (I4 is asserted with each change)."""
         assert {topic.id: topic for topic in self.topics.values()} == self.topics_by_id
         assert len(self._by_key) == len(self.topics) == len(self._values)
+        assert self.partition_count == sum(len(topic.partitions) for topic in self.topics.values())
         assert not self.topics_by_id.keys() & self.deleted.keys()
         assert {id_text(topic_id) for topic_id in self.topics_by_id} == self._chunks.keys()
         assert all(self.groups.values())
@@ -367,6 +366,7 @@ class Image:
             return
         if before and after and before.id == after.id:
             changes.altered.append(Alteration(before, after))
+            self.partition_count -= len(before.partitions)
             changes.partitions.extend(_changed_partitions(before, after))
         else:
             if before:
@@ -374,11 +374,13 @@ class Image:
             if after:
                 changes.created.append(after)
         if after:
+            self.partition_count += len(after.partitions)
             self._by_key[key] = self.topics[after.name] = self.topics_by_id[after.id] = after
 
     def _remove(self, key: str) -> Topic:
         topic = self._by_key.pop(key)
         del self.topics[topic.name], self.topics_by_id[topic.id]
+        self.partition_count -= len(topic.partitions)
         return topic
 
     def _assemble(self, value: keys.TopicValue) -> Topic:
