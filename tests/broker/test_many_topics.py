@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from postroad.wire.messages import create_topics, delete_topics
+from postroad.wire.messages import create_topics, delete_topics, describe_topic_partitions
 from tests.broker.harness import Running, running_node
 from tests.clients.wait import until
 
@@ -58,13 +58,26 @@ def delete(running: Running, first: int, count: int) -> None:
     until(lambda: not running.node.image.deleted, "their directories are gone")
 
 
-def test_a_topic_is_created_and_deleted_at_the_same_cost_among_few_and_among_many(tmp_path: Path) -> None:
+def first_page(running: Running) -> None:
+    request = describe_topic_partitions.DescribeTopicPartitionsRequest(
+        response_partition_limit=10,
+        cursor=describe_topic_partitions.RequestCursor("topic-1"),
+    )
+    assert len(running.call(describe_topic_partitions, 0, request).topics) == 10
+
+
+def test_a_topic_is_created_listed_and_deleted_at_the_same_cost_among_few_and_among_many(
+    tmp_path: Path,
+) -> None:
     with running_node(tmp_path) as running:
         calls = Calls(running)
         created = [calls.of(lambda: create(running, 0, SOME))]
+        listed = [calls.of(lambda: first_page(running))]
         deleted = [calls.of(lambda: delete(running, 0, SOME))]
         create(running, SOME, MANY)
         created.append(calls.of(lambda: create(running, SOME + MANY, SOME)))
+        listed.append(calls.of(lambda: first_page(running)))
         deleted.append(calls.of(lambda: delete(running, SOME + MANY, SOME)))
     assert created[1] < 1.3 * created[0], created
+    assert listed[1] < 1.3 * listed[0], listed
     assert deleted[1] < 1.3 * deleted[0], deleted

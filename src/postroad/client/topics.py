@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from postroad.client.client import Client
@@ -15,6 +15,7 @@ from postroad.wire.messages import (
     delete_records,
     delete_topics,
     describe_configs,
+    describe_topic_partitions,
     incremental_alter_configs,
 )
 
@@ -23,6 +24,8 @@ NODE: Final = 4
 GROUP: Final = 32
 NODE_DEFAULT: Final = -1
 OVERRIDE_SOURCES: Final = (1, 8)  # set for this topic, for this group
+
+PARTITIONS_AT_ONCE: Final = 2000  # no node tells more in one answer
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -38,6 +41,13 @@ class ConfigEntry(NamedTuple):
     @property
     def is_override(self) -> bool:
         return self.source in OVERRIDE_SOURCES
+
+
+class ListedTopic(NamedTuple):
+    name: str
+    id: bytes
+    is_internal: bool
+    partitions: int
 
 
 async def create(
@@ -135,6 +145,30 @@ async def describe_one(
 async def list_all(client: Client) -> list[Topic]:
     cluster = await client.retry(client.cluster)
     return sorted(cluster.topics.values())
+
+
+async def listed(
+    client: Client, first: str = "", at_once: int = PARTITIONS_AT_ONCE
+) -> AsyncIterator[ListedTopic]:
+    """Topics in the order of their names, from `first` on: `at_once` partitions at a time, as far as the
+    caller goes on. All metadata of 10,000 topics take a node a tenth of a second."""
+    cursor = describe_topic_partitions.RequestCursor(first)
+    name, count = "", 0  # of a topic that one answer has not told to its end
+    while True:
+        request = describe_topic_partitions.DescribeTopicPartitionsRequest(
+            response_partition_limit=at_once, cursor=cursor
+        )
+        answer = await client.ask(describe_topic_partitions, request)
+        following = answer.next_cursor
+        for topic in answer.topics:
+            count = len(topic.partitions) + (count if topic.name == name else 0)
+            name = topic.name
+            is_whole = following is None or following.topic_name != name
+            if is_whole and not topic.error_code:
+                yield ListedTopic(name, bytes(topic.topic_id), topic.is_internal, count)
+        if following is None:
+            return
+        cursor = describe_topic_partitions.RequestCursor(following.topic_name, following.partition_index)
 
 
 async def delete_before(client: Client, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

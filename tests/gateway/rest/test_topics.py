@@ -66,3 +66,21 @@ async def test_lists_come_in_pages(api: Api, name: str) -> None:
         found += [topic["name"] for topic in page["topics"]]
         after = page["next"]
     assert found == names
+
+
+async def test_a_page_knows_all_partitions_of_topics_that_have_more_than_it_has_rows(
+    api: Api, name: str
+) -> None:
+    for number, partitions in enumerate((1, 7, 2)):
+        await api.post("/v1/topics", {"name": f"{name}-{number}", "partitions": partitions}, status=201)
+    page = await api.get("/v1/topics", params={"prefix": name, "limit": "2"})
+    assert [topic["partitions"] for topic in page["topics"]] == [1, 7]
+    rest = await api.get("/v1/topics", params={"prefix": name, "limit": "1", "after": f"{name}-1"})
+    assert [topic["partitions"] for topic in rest["topics"]] == [2]
+    assert rest["next"] is None
+
+
+async def test_a_prefix_that_no_name_can_have_finds_nothing(api: Api, name: str) -> None:
+    await api.post("/v1/topics", {"name": name}, status=201)
+    assert (await api.get("/v1/topics", params={"prefix": name + "é"}))["topics"] == []
+    assert (await api.get("/v1/topics", params={"prefix": name, "after": "é"}))["topics"] == []

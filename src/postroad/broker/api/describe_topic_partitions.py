@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final, Protocol
 
 from postroad.broker.access import TOPIC, Access, Rights
@@ -58,18 +61,15 @@ def handle(node: Uses, call: Call) -> Result:
 
 def _wanted(
     node: Uses, access: Access, request: codec.DescribeTopicPartitionsRequest
-) -> list[tuple[str, int]]:
-    """(topic, first partition) in order, from the cursor on."""
+) -> Iterator[tuple[str, int]]:
+    """(topic, first partition) in order, from the cursor on; rights are looked up as far as one goes on."""
     named = {topic.name for topic in request.topics}
-    names = sorted(named or (name for name in node.image.topics if access.may_topic(name)))
+    names = sorted(named or node.image.topics)
     cursor = request.cursor
-    if cursor is None:
-        return [(name, 0) for name in names]
-    return [
-        (name, cursor.partition_index if name == cursor.topic_name else 0)
-        for name in names
-        if name >= cursor.topic_name
-    ]
+    begun, first = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
+    for name in islice(names, bisect_left(names, begun), None):
+        if named or access.may_topic(name):
+            yield name, first if name == begun else 0
 
 
 def _topic(

@@ -78,9 +78,10 @@ def _put(named: dict[str, Values], name: str, measure: str, value: float) -> Non
 
 
 def _samples(page: str) -> Iterator[tuple[str, dict[str, str], float]]:
-    for name, given, value in _WANTED.findall(page):
+    for found in _WANTED.finditer(page):  # step by step: other threads go on while a long page is read
+        name, given, value = found.groups(default="")
         labels = {
-            key: _ESCAPE.sub(lambda found: _ESCAPED[found[0]], text) if "\\" in text else text
+            key: _ESCAPE.sub(lambda escaped: _ESCAPED[escaped[0]], text) if "\\" in text else text
             for key, text in _LABEL.findall(given)
         }
         yield name, labels, float(value)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
 from postroad.client import offsets, topics
-from postroad.client.metadata import Topic, TopicPartition
-from postroad.gateway.rest import paging
+from postroad.client.client import Client
+from postroad.client.metadata import TopicPartition
+from postroad.client.topics import ListedTopic
 from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import TopicName
 from postroad.gateway.rest.paging import Page
@@ -69,10 +71,24 @@ class TopicDetails(Struct):
 
 @endpoint("GET", "/v1/topics", "List topics.", Rights(by_handler="those that may be described"))
 async def list_topics(call: Call[Nothing, Page]) -> TopicList:
-    known = await topics.list_all(call.gateway.client)
-    found = {topic.name: topic for topic in known if call.access.may_topic(topic.name, DESCRIBE)}
-    names, following = paging.cut(list(found), call.query)
-    return TopicList([_summary(found[name]) for name in names], following)
+    limit, found = call.query.limit, []
+    async for topic in _named(call.gateway.client, call.query):
+        if call.access.may_topic(topic.name, DESCRIBE):
+            found.append(TopicSummary(topic.name, id_text(topic.id), topic.partitions, topic.is_internal))
+        if len(found) > limit:
+            return TopicList(found[:limit], found[limit - 1].name)
+    return TopicList(found, None)
+
+
+async def _named(client: Client, page: Page) -> AsyncIterator[ListedTopic]:
+    """Topics that the page may have, in order. Names are ASCII: other characters are never sent."""
+    first = max(page.prefix, page.after)
+    async for topic in topics.listed(client, first if first.isascii() else "", page.limit + 2):
+        if topic.name.startswith(page.prefix):
+            if topic.name > page.after:
+                yield topic
+        elif topic.name > page.prefix:  # none after it begins so
+            return
 
 
 @endpoint(
@@ -161,10 +177,6 @@ async def details_of(call: Call[Any, Any], name: str) -> TopicDetails:
         {entry.name: entry.value for entry in entries},
         sorted(entry.name for entry in entries if entry.is_override),
     )
-
-
-def _summary(topic: Topic) -> TopicSummary:
-    return TopicSummary(topic.name, id_text(topic.id), len(topic.partitions), topic.is_internal)
 
 
 def id_text(topic_id: bytes) -> str:
