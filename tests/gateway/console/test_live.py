@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import ExitStack
 
 import aiohttp
+import pytest
+from confluent_kafka import TopicPartition
 from playwright.sync_api import Page, Route, expect
 
 from postroad.gateway.console.live import STREAMS_MAX, TOO_MANY
+from postroad.gateway.console.pages import PAGES
 from postroad.gateway.dialects import DIALECTS
 from postroad.gateway.history.reading import Reading
 from postroad.testing import Node
@@ -17,6 +21,8 @@ from tests.clients.wait import until_async
 from tests.gateway.conftest import RunningGateway, gateway_in_thread
 from tests.gateway.console.conftest import NewContext, Watch, api, live
 from tests.gateway.console.proxy import Proxy
+from tests.gateway.console.test_every_page import address
+from tests.gateway.rest.test_group_changes import commit
 
 
 def test_a_page_outlives_a_restart_of_its_gateway(
@@ -39,6 +45,55 @@ def test_a_page_outlives_a_restart_of_its_gateway(
             expect(page.locator("#lost")).to_be_hidden()
             expect(page.get_by_role("searchbox")).to_have_value("typed")
             proxy.leads_to("")
+
+
+STALE = """
+() => {
+  const shown = document.querySelector("#main .figure dd, #main .scroll[id] tbody td, #main #hook");
+  if (shown) shown.textContent = "stale";
+  document.title = "kept";
+}
+"""
+
+
+@pytest.mark.cluster_slow
+def test_every_page_outlives_a_restart_of_its_gateway(
+    context: NewContext, watch: Watch, broker: Node, name: str
+) -> None:
+    """All open at once, each at an address of its own: a browser keeps six connections to one address."""
+    watch.allowed = ["ERR_", "502", "htmx"]
+    live_pages = [page for page in PAGES if page.is_live and "{user}" not in page.path]  # there are no users
+    paths = [address(page.path, name, f"{name}-group", name) for page in live_pages]
+    paths.append(f"/console/topics/{name}/messages?follow=yes")
+    browser = context()
+    with ExitStack() as stack:
+        proxies = [stack.enter_context(Proxy()) for _ in paths]
+        pages = [browser.new_page() for _ in paths]
+        with gateway_in_thread(broker.bootstrap, DIALECTS) as first:
+            api(first.url, "POST", "/v1/topics", {"name": name})
+            api(first.url, "POST", "/v1/subscriptions", {"name": name, "topics": [name]})
+            api(first.url, "POST", f"/v1/topics/{name}/messages", {"value": "before"})
+            commit(first, f"{name}-group", TopicPartition(name, 0, 0))
+            for proxy, page, path in zip(proxies, pages, paths, strict=True):
+                proxy.leads_to(first.url)
+                page.goto(proxy.url + path)
+                if page.locator("#live").count():
+                    live(page)
+                page.evaluate(STALE)
+        followed = [page for page in pages if page.locator("#live").count()]
+        still = [path for path, page in zip(paths, pages, strict=True) if page not in followed]
+        assert still == [f"/console/topics/{name}/messages"], "messages that nobody follows"
+        for page in followed:
+            expect(page.locator("#lost")).to_be_visible()
+        with gateway_in_thread(broker.bootstrap, DIALECTS) as second:
+            for proxy in proxies:
+                proxy.leads_to(second.url)
+            for page in followed:
+                expect(page.locator("#lost")).to_be_hidden()
+                expect(page.get_by_text("stale", exact=True)).to_have_count(0)
+                assert page.title() == "kept", "it was not loaded anew"
+            for proxy in proxies:
+                proxy.leads_to("")
 
 
 def sampled(gateway: RunningGateway, name: str, lag: float) -> Reading:
