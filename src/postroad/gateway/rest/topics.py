@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 from msgspec import Meta, Struct
@@ -21,6 +21,7 @@ from postroad.gateway.security.access import Access
 from postroad.gateway.security.rights import ALTER, ALTER_CONFIGS, DELETE, DESCRIBE, DESCRIBE_CONFIGS, Rights
 
 Partitions = Annotated[int, Meta(ge=1, le=10_000)]
+PARTITIONS_MIN: Final = 500  # asked for at once: some topic may have ten thousand
 
 
 class NewTopic(Struct, forbid_unknown_fields=True):
@@ -83,7 +84,8 @@ async def list_topics(call: Call[Nothing, Page]) -> TopicList:
 async def _named(client: Client, page: Page) -> AsyncIterator[ListedTopic]:
     """Topics that the page may have, in order. Names are ASCII: other characters are never sent."""
     first = max(page.prefix, page.after)
-    async for topic in topics.listed(client, first if first.isascii() else "", page.limit + 2):
+    at_once = max(page.limit + 2, PARTITIONS_MIN)
+    async for topic in topics.listed(client, first if first.isascii() else "", at_once):
         if topic.name.startswith(page.prefix):
             if topic.name > page.after:
                 yield topic
