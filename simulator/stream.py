@@ -87,6 +87,12 @@ class SimulatedStream:
     def stop_reading(self, loop: AbstractEventLoop) -> None:
         loop.remove_reader(self.number)
 
+    def expect(self, count: int) -> None:
+        """Nothing, as at a socket."""
+
+    def call_from(self, count: int) -> None:
+        """Nothing: a kernel may call for fewer bytes, too."""
+
     def fileno(self) -> int:
         return -1 if self.closed else self.number
 

@@ -28,6 +28,8 @@ class Moody:
         self.close = stream.close
         self.start_reading = stream.start_reading
         self.stop_reading = stream.stop_reading
+        self.expect = stream.expect
+        self.call_from = stream.call_from
 
     def receive_into(self, space: memoryview, /) -> int:
         return self._stream.receive_into(space[: self._some(len(space))])

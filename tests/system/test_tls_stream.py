@@ -13,7 +13,7 @@ import pytest
 from postroad.system.certificates import ClientFiles, ServerFiles, client_context, server_context
 from postroad.system.stream import Stream
 from postroad.system.tls_handshake import HandshakeFailed, shake_hands
-from postroad.system.tls_stream import ENCRYPTED_BYTES_MAX, TlsStream
+from postroad.system.tls_stream import CALLED_FROM, ENCRYPTED_BYTES_MAX, RECEIVED_BYTES, TlsStream
 from tests.certificates import Authority, Pair
 from tests.system.streams import Moody, Sender, pair_of_streams, receive
 
@@ -90,6 +90,82 @@ def test_loops_in_two_threads_do_not_disturb_each_other(
 
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(lambda _: asyncio.run(transfer()), range(8)))
+
+
+async def receive_frame(stream: TlsStream, size: int) -> tuple[int, int]:
+    """As a connection does that knows from its first bytes how long a frame is: how many bytes came of it,
+    and with how many calls."""
+    loop, space = asyncio.get_running_loop(), memoryview(bytearray(size))
+    done: asyncio.Future[None] = loop.create_future()
+    came = calls = 0
+
+    def readable() -> None:
+        nonlocal came, calls
+        calls += 1
+        try:
+            count = stream.receive_into(space[came:])
+        except BlockingIOError:
+            return
+        if not came:
+            stream.expect(size - count)
+        came += count
+        if came == size or not count:
+            done.set_result(None)
+            stream.stop_reading(loop)
+
+    stream.start_reading(loop, readable)
+    async with asyncio.timeout(10):
+        await done
+    return came, calls
+
+
+async def send_pieces(stream: TlsStream, size: int, piece: int, pause_s: float = 0.0) -> None:
+    sender = Sender(stream, asyncio.get_running_loop())
+
+    async def send(start: int, end: int) -> None:
+        await sender.send(lambda done: stream.send(BYTES[start + done : end]), end - start)
+
+    for at in range(0, size, piece):
+        await send(at, min(size, at + piece))
+        await asyncio.sleep(pause_s)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_frames_arrive_to_their_end_however_they_are_cut(
+    seed: int, client: ssl.SSLContext, server: ssl.SSLContext
+) -> None:
+    """The next one is sent when the one before is there: whoever waits for more of it waits for ever.
+
+    What is there at once of some frames is received in two pieces, of which the first ends within a record.
+    """
+    random = Random(seed)
+    near, far = await shaken(*pair_of_streams(), client, server)
+    for _ in range(30):
+        at_once = random.randrange(RECEIVED_BYTES + CALLED_FROM - 13_000, RECEIVED_BYTES + CALLED_FROM)
+        size = random.choice([200, 150_000, random.randrange(1, 1_000_000), at_once, at_once])
+        sending = asyncio.create_task(
+            send_pieces(near, size, size if size == at_once else random.choice([1_000, 16_384, 70_000]))
+        )
+        if size == at_once:
+            await sending
+        came, _ = await receive_frame(far, size)
+        await sending
+        assert came == size
+    near.close()
+    far.close()
+
+
+async def test_a_large_frame_is_received_in_large_pieces(
+    client: ssl.SSLContext, server: ssl.SSLContext
+) -> None:
+    near, far = await shaken(*pair_of_streams(), client, server)
+    (came, calls), _ = await asyncio.gather(
+        receive_frame(far, 1_000_000), send_pieces(near, 1_000_000, 10_000, pause_s=0.001)
+    )
+    assert came == 1_000_000
+    assert calls < 40, "not one for each of a hundred pieces"
+    near.close()
+    far.close()
 
 
 async def test_a_full_flush_ends_after_its_bound(client: ssl.SSLContext, server: ssl.SSLContext) -> None:

@@ -112,6 +112,13 @@ def test_memory_is_given_back_between_frames_only() -> None:
     assert feed(buffer, framed(b"y")) == [b"y"]
 
 
+@pytest.mark.parametrize(("came", "missing"), [(0, 0), (3, 0), (4, 100_000), (60_000, 40_004), (100_004, 0)])
+def test_what_is_missing_of_a_frame_is_known_once_its_length_is(came: int, missing: int) -> None:
+    buffer = FrameBuffer(1_000_000)
+    feed(buffer, framed(b"first") + framed(bytes(100_000))[:came])
+    assert buffer.missing == missing
+
+
 @given(st.integers(0, (1 << 32) - 1))
 def test_uvarints_come_back(value: int) -> None:
     data = framing.write_uvarint(value)

@@ -270,6 +270,7 @@ class Connection:
             self.frame_began_at = None
         elif whole or self.frame_began_at is None:  # behind whole frames a new one has begun
             self.frame_began_at = self.last_active
+            self._stream.expect(self.frames.missing)
 
     def _may_grow(self) -> bool:
         grown, self.frames.grown_bytes = self.frames.grown_bytes, 0

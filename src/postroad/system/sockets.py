@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -34,6 +35,13 @@ class SocketStream:
     def stop_reading(self, loop: asyncio.AbstractEventLoop) -> None:
         if self.fileno() >= 0:  # else it is closed, and its number may be somebody else's
             loop.remove_reader(self.fileno())
+
+    def expect(self, count: int) -> None:
+        """Nothing: what comes is received where it belongs, and is soon done with."""
+
+    def call_from(self, count: int) -> None:
+        with contextlib.suppress(OSError):  # whoever receives is told what is wrong
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
 
 class ListeningSocket:

@@ -47,6 +47,12 @@ class Stream(Protocol):
 
     def stop_reading(self, loop: AbstractEventLoop) -> None: ...
 
+    def expect(self, count: int) -> None:
+        """So many bytes more belong together: it may be left at fewer calls until they are here."""
+
+    def call_from(self, count: int) -> None:
+        """Call back only for so many bytes, from now on; or for fewer, if that is of no use."""
+
     def fileno(self) -> int: ...
 
     def close(self) -> None: ...

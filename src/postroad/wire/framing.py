@@ -71,6 +71,14 @@ class FrameBuffer:
         self._allocate(BUFFER_BYTES_MIN)
 
     @property
+    def missing(self) -> int:
+        """Bytes of the frame that has begun and is not whole; 0 while unknown."""
+        begun = self._end - self._start
+        if begun < 4:
+            return 0
+        return 4 + int(_LENGTH.unpack_from(self._view, self._start)[0]) - begun
+
+    @property
     def capacity(self) -> int:
         return len(self._buffer)
 
