@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from postroad.client import subscriptions
 from postroad.client.client import Client
+from postroad.errors import GroupIdNotFound
 
 from .confluent import producer, send_all, send_values
 from .conftest import Broker, TopicMaker
@@ -68,7 +69,10 @@ def test_more_members_than_partitions_all_have_work_at_the_same_time(
 def members_of(broker: Broker, group: str) -> int:
     async def ask() -> int:
         async with Client(broker.bootstrap) as client:
-            return len((await subscriptions.describe(client, group)).members)
+            try:
+                return len((await subscriptions.describe(client, group)).members)
+            except GroupIdNotFound:
+                return 0  # nobody has joined yet
 
     return asyncio.run(ask())
 
