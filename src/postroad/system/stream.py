@@ -48,10 +48,10 @@ class Stream(Protocol):
     def stop_reading(self, loop: AbstractEventLoop) -> None: ...
 
     def expect(self, count: int) -> None:
-        """So many bytes more belong together: it may be left at fewer calls until they are here."""
+        """`count` more bytes belong together: whoever reads need not be called for a few of them."""
 
     def call_from(self, count: int) -> None:
-        """Call back only for so many bytes, from now on; or for fewer, if that is of no use."""
+        """Call back for `count` bytes or more, from now on; for fewer where the system can't tell."""
 
     def fileno(self) -> int: ...
 
