@@ -46,6 +46,12 @@ class Narrow:
     def stop_reading(self, loop: asyncio.AbstractEventLoop) -> None:
         self._stream.stop_reading(loop)
 
+    def expect(self, count: int) -> None:
+        self._stream.expect(count)
+
+    def call_from(self, count: int) -> None:
+        self._stream.call_from(count)
+
     def fileno(self) -> int:
         return self._stream.fileno()
 
