@@ -24,6 +24,7 @@ from tools.samples import module_of, samples
 # What a decoder may hold for a byte of body: an object with its lists for each of the smallest structs.
 BYTES_FOR_A_BYTE_MAX = 64
 BYTES_FOR_A_BODY_MAX = 16 * 1024
+MEASURES_MAX = 5
 
 _LENGTHS = (
     b"\xff\xff\xff\xff",  # -1
@@ -106,12 +107,20 @@ class Fuzzer:
             tracemalloc.stop()
 
     def measure_one(self, target: Target, body: bytes) -> None:
+        """A decoder takes as much each time; what other threads take meanwhile is not its own."""
+        limit = BYTES_FOR_A_BODY_MAX + BYTES_FOR_A_BYTE_MAX * len(body)
+        taken = [self._memory_of(target, body)]
+        while taken[-1] > limit and len(taken) < MEASURES_MAX:
+            taken.append(self._memory_of(target, body))
+        if min(taken) > limit:
+            raise Found(self._report(target, body, f"{min(taken)} bytes of memory"))
+
+    def _memory_of(self, target: Target, body: bytes) -> int:
         tracemalloc.reset_peak()
         before, _ = tracemalloc.get_traced_memory()
         self.try_one(target, body)
         _, peak = tracemalloc.get_traced_memory()
-        if peak - before > BYTES_FOR_A_BODY_MAX + BYTES_FOR_A_BYTE_MAX * len(body):
-            raise Found(self._report(target, body, f"{peak - before} bytes of memory"))
+        return peak - before
 
     def _report(self, target: Target, body: bytes, what: str) -> str:
         return f"{target.name}(v{target.version}), seed {self.seed}: {what} from {body[:2000].hex()}"
